@@ -24,13 +24,13 @@ run: build ## Run everything on the built-in simulator, under data/demo
 live: build ## Run everything on the public exchanges, under data/live
 	./bin/marketlog run --data-dir ./data/live --feeds live
 
-test: build kafka contract mcp browser promtool $(BUF) ## The quick gate: format, lint with vet, schemas, most tests; ends with a table of tiers, tests and skips
+test: build kafka contract mcp browser promtool s3 $(BUF) ## The quick gate: format, lint with vet, schemas, most tests; ends with a table of tiers, tests and skips
 	$(GATE) format lint schemas quick
 
-slow: build kafka contract mcp browser promtool $(BUF) ## The tests and checks that the quick gate leaves out
+slow: build kafka contract mcp browser promtool s3 $(BUF) ## The tests and checks that the quick gate leaves out
 	$(GATE) deadcode vulnerabilities slow
 
-gate: build kafka contract mcp browser promtool $(BUF) ## The whole gate: test and slow
+gate: build kafka contract mcp browser promtool s3 $(BUF) ## The whole gate: test and slow
 	$(GATE)
 
 nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races
@@ -125,6 +125,9 @@ browser:
 promtool:
 	tools/promtool/fetch.sh
 
+s3:
+	tools/s3/fetch.sh
+
 rules: promtool ## Check the alerts and run their unit tests, by Prometheus' own promtool
 	go test -run '^TestAlerts|^TestEveryAlert' -count 1 -v ./deploy/e2e
 
@@ -132,4 +135,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate clients figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom clean kafka contract mcp browser web promtool rules
+.PHONY: help build engine run live test slow gate nightly check generate clients figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom clean kafka contract mcp browser web promtool s3 rules

@@ -138,9 +138,27 @@ type ArchiveConfig struct {
 	Enabled string `koanf:"enabled"`
 	// Dir is the archive's directory, one for each installation; empty: archive in the data directory.
 	Dir string `koanf:"dir"`
+	// Bucket is where the archive is instead of a directory, if it names one.
+	Bucket BucketConfig `koanf:"bucket"`
 	// Bytes bounds the archive: beyond it the oldest ticks and prices are deleted. What can be got nowhere again, as
 	// observations of sources and candles, is kept whatever its size.
 	Bytes int64 `koanf:"bytes"`
+}
+
+// BucketConfig names a bucket of a server that speaks S3 and honours If-None-Match. It exists, and no other installation writes
+// beneath the same prefix.
+type BucketConfig struct {
+	// Endpoint is the URL of the server.
+	Endpoint string `koanf:"endpoint"`
+	Name     string `koanf:"name"`
+	// Prefix begins the names of all objects; empty: nothing.
+	Prefix string `koanf:"prefix"`
+	// Region is what requests are signed for; empty: what the server says.
+	Region string `koanf:"region"`
+	// AccessKey names who asks, SecretKeyFile holds what requests are signed with. Both empty: AWS_ACCESS_KEY_ID and
+	// AWS_SECRET_ACCESS_KEY, the file of shared credentials, or the role of the machine.
+	AccessKey     string `koanf:"access_key"`
+	SecretKeyFile string `koanf:"secret_key_file"`
 }
 
 // MinArchiveBytes is some hours of a few markets.
@@ -361,10 +379,7 @@ func (c Config) Validate() error {
 	if b := c.Retention.ReserveBytes; b != 0 && b < MinReserveBytes {
 		f.add("retention.reserve_bytes", strconv.FormatInt(b, 10), "is too small to write marks and gaps in", fmt.Sprintf("use %d (4 MiB) or more, or 0 for the default", MinReserveBytes))
 	}
-	f.oneOf("archive.enabled", c.Archive.Enabled, archiveAuto, "true", "false")
-	if b := c.Archive.Bytes; b < MinArchiveBytes {
-		f.add("archive.bytes", strconv.FormatInt(b, 10), "is too small for segments of all partitions", fmt.Sprintf("use %d (1 GiB) or more", MinArchiveBytes))
-	}
+	c.Archive.validate(&f)
 	if c.Retention.LogBytes < MinLogBytes {
 		f.add("retention.log_bytes", strconv.FormatInt(c.Retention.LogBytes, 10), "is too small to be shared out among the topics", fmt.Sprintf("use %d (64 MiB) or more", MinLogBytes))
 	}

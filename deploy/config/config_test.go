@@ -143,6 +143,17 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 		{name: "no such port", flags: []string{"--listen", "127.0.0.1:99999"}, want: `listen = "127.0.0.1:99999" (flag --listen): is no address`},
 		{name: "SQL for the world", flags: []string{"--sql-listen", "0.0.0.0:1"}, want: `sql_listen = "0.0.0.0:1" (flag --sql-listen): is not a loopback address, and SQL asks for no key`},
 		{name: "open to the world", file: "auth: {mode: open}", flags: []string{"--listen", ":80"}, want: `auth.mode = "open" (file FILE): serves everybody, and listen is :80`},
+		{name: "a bucket without a server", file: "archive: {bucket: {name: Log, access_key: a}, dir: /x}",
+			want: `archive.bucket.name = "Log" (file FILE): is no name of a bucket; use 3 to 63 small letters` + "\n" +
+				`archive.dir = "/x" (file FILE): names a directory beside archive.bucket.name` + "\n" +
+				`archive.bucket.endpoint = "" (default): is empty; name the server` + "\n" +
+				`archive.bucket.access_key = "a" (file FILE): goes with archive.bucket.secret_key_file`},
+		{name: "a server without a bucket", file: "archive: {bucket: {endpoint: 's3.example.com/log', prefix: /a}}",
+			want: `archive.bucket.name = "" (default): is empty; name a bucket` + "\n" +
+				`archive.bucket.endpoint = "s3.example.com/log" (file FILE): is no such URL; use http:// or https://` + "\n" +
+				`archive.bucket.prefix = "/a" (file FILE): is no beginning of names`},
+		{name: "the secret of a bucket in the open", file: "archive: {bucket: {secret_key: hunter2}}",
+			want: `archive.bucket.secret_key = "******" (file FILE): no setting has this name; write it to a file and name that in archive.bucket.secret_key_file`},
 		{name: "several at once", file: "feeds: x", env: []string{"MARKETLOG_LOG_LEVEL=loud"}, flags: []string{"--sim-speed", "0"},
 			want: "feeds = \"x\" (file FILE)\nlog.level = \"loud\" (environment MARKETLOG_LOG_LEVEL)\nsim.speed = \"0\" (flag --sim-speed)"},
 		{name: "source without a scheme", file: "sources: {ecb: {url: bank}}", want: `sources.ecb.url = "bank" (file FILE): is no such URL; use http:// or https://`},

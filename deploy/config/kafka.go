@@ -31,7 +31,11 @@ const clientID = "marketlog"
 // embedded broker wants the password that is in its data directory; who cannot read that may still read the log.
 func (c Config) StreamConfig(brokers []string) (stream.Config, error) {
 	config, err := c.brokers(brokers)
-	if archived := c.Archived(config); archived != nil {
+	if err != nil {
+		return config, err
+	}
+	archived, err := c.Archived(config)
+	if archived != nil {
 		config.Archive = archived
 	}
 	return config, err

@@ -20,13 +20,18 @@ import (
 const descriptorSet = "events.binpb"
 
 // openArchive makes the archive writable, if the log is archived.
-func (in *Instance) openArchive() {
-	if in.Archived = in.Config.Archived(in.Stream); in.Archived == nil {
-		return
+func (in *Instance) openArchive() (err error) {
+	if in.Archived, err = in.Config.Archived(in.Stream); in.Archived == nil {
+		return err
 	}
 	in.Stream.Archive = in.Archived
-	store := archive.NewDir(in.Config.ArchiveDir())
-	in.archive = store
+	if in.archive, err = in.Config.ArchiveStore(); err != nil {
+		return err
+	}
+	store, ok := in.archive.(*archive.Dir)
+	if !ok { // what was sent to a bucket in part is not there
+		return nil
+	}
 	// Of a cluster, other processes may be writing at this moment.
 	before := time.Now()
 	if len(in.Config.Kafka.Brokers) > 0 {
@@ -35,6 +40,7 @@ func (in *Instance) openArchive() {
 	if err := store.Sweep(before); err != nil {
 		in.Log.Warn("sweeping the archive", "error", err)
 	}
+	return nil
 }
 
 // unfinishedFor is how long a file of a cluster's archive may be written by another process.
@@ -54,6 +60,7 @@ func (in *Instance) Archiver(ctx context.Context) (*archive.Archiver, error) {
 		in.archiving.Failed(err)
 		return nil, err
 	}
+	in.archiving.works()
 	return &archive.Archiver{
 		Log: in.Stream, Store: in.archive, Topics: in.Config.ArchiveRules(), Schema: digest, Logger: in.Log, Observer: in.archiving,
 	}, nil
@@ -125,8 +132,12 @@ func (in *Instance) OffsetsBefore(ctx context.Context, topic string, last time.D
 	return offsets[topic], err
 }
 
-// ArchivedUpTo is the offset behind the last archived record of a partition.
+// ArchivedUpTo is the offset behind the last archived record of a partition. Of a bucket it is what this process, whose log it is,
+// saw committed: to list it each time is a load for its server, and it may be away.
 func (in *Instance) ArchivedUpTo(ctx context.Context, topic string, partition int32) (int64, error) {
+	if in.Config.ArchiveInBucket() {
+		return in.archiving.upTo(topic, partition), nil
+	}
 	catalog, err := in.Archived.Catalog(ctx, topic, partition)
 	return catalog.Next(), err
 }
@@ -137,12 +148,16 @@ func (in *Instance) LogBeyond(text string) { in.archiving.setBeyond(text) }
 // PruneArchive deletes the oldest ticks and prices beyond the archive's bound, and what its disk lacks: before ingest is
 // paused for want of room, the archive gives way.
 func (in *Instance) PruneArchive(ctx context.Context) error {
-	lacks, err := in.Disk.Lacks(in.Config.ArchiveDir())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing is archived yet
-	}
-	if err != nil {
-		return err
+	lacks := int64(0)
+	if !in.Config.ArchiveInBucket() {
+		var err error
+		lacks, err = in.Disk.Lacks(in.Config.ArchiveDir())
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // nothing is archived yet
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if known := in.archiving.size(); lacks == 0 && known < in.Config.Archive.Bytes/10*9 {
 		return nil // a large archive takes a while to be listed

@@ -28,6 +28,7 @@ type archiveState struct {
 	beyond string
 	topics map[string]*archivedTopic
 	opened map[archive.Partition]bool
+	next   map[archive.Partition]int64 // the offset behind the last archived record
 }
 
 // archivedTopic is what the archive has of a topic.
@@ -38,7 +39,7 @@ type archivedTopic struct {
 }
 
 func newArchiveState(in *Instance) *archiveState {
-	return &archiveState{in: in, topics: map[string]*archivedTopic{}, opened: map[archive.Partition]bool{}}
+	return &archiveState{in: in, topics: map[string]*archivedTopic{}, opened: map[archive.Partition]bool{}, next: map[archive.Partition]int64{}}
 }
 
 // Waiting states why the log is not archived; empty: it is, or that is not known yet.
@@ -49,7 +50,7 @@ func (s *archiveState) Waiting() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failing != nil {
-		text := fmt.Sprintf("archiving fails since %s: %v. Records stay in the log; archive.dir is %s", s.since.UTC().Format(time.RFC3339), s.failing, s.in.Config.ArchiveDir())
+		text := fmt.Sprintf("archiving fails since %s: %v. Records stay in the log; the archive is %s", s.since.UTC().Format(time.RFC3339), s.failing, s.in.Config.ArchivePlace())
 		if s.beyond != "" {
 			text += "; " + s.beyond
 		}
@@ -62,6 +63,7 @@ func (s *archiveState) Waiting() string {
 func (s *archiveState) Opened(c archive.Catalog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.next[c.Partition] = c.Next()
 	if s.opened[c.Partition] {
 		return // it went to another process and came back: what that one wrote is not counted here
 	}
@@ -76,7 +78,27 @@ func (s *archiveState) Committed(segment archive.Segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failing = nil
+	s.next[segment.Source()] = segment.Next
 	s.add(segment)
+}
+
+// works states that the store took an object.
+func (s *archiveState) works() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failing = nil
+}
+
+// upTo is the offset behind the last record of a partition that this process saw archived.
+func (s *archiveState) upTo(topic string, partition int32) (next int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for of, at := range s.next { // a topic that was made again has another id, and is another log
+		if of.Topic == topic && of.Number == partition {
+			next = at
+		}
+	}
+	return next
 }
 
 func (s *archiveState) add(segment archive.Segment) {

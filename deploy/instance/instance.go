@@ -153,7 +153,9 @@ func (in *Instance) Open(ctx context.Context) error {
 	if err := in.createTopics(ctx); err != nil {
 		return err
 	}
-	in.openArchive()
+	if err := in.openArchive(); err != nil {
+		return err
+	}
 	client, err := in.Stream.NewClient()
 	if err != nil {
 		return err

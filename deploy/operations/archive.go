@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,13 +29,10 @@ type ArchiveStatus struct {
 	Faults []string `json:"faults,omitempty"`
 }
 
-// InspectArchive hands what the archive in a directory has of each partition to visit, sorted by name. Sidecars are always
-// checked; with deep also every file, whole. Nothing is changed, and an archiver may run meanwhile.
-func InspectArchive(ctx context.Context, dir string, deep bool, visit func(ArchiveStatus) error) error {
-	store, err := archive.OpenDir(dir)
-	if err != nil {
-		return err
-	}
+// InspectArchive hands what the archive in a store has of each partition to visit, sorted by name. Sidecars are always
+// checked; with deep also every file, whole. Nothing is changed, and an archiver may run meanwhile. The error is of a store that
+// is not available, or of visit.
+func InspectArchive(ctx context.Context, store archive.Store, deep bool, visit func(ArchiveStatus) error) error {
 	partitions, err := archive.Partitions(ctx, store)
 	if err != nil {
 		return fmt.Errorf("reading the archive: %w", err)
@@ -59,6 +57,8 @@ func InspectArchive(ctx context.Context, dir string, deep bool, visit func(Archi
 			}
 			if err := check(ctx, store, s); ctx.Err() != nil {
 				return ctx.Err()
+			} else if errors.Is(err, archive.ErrUnavailable) {
+				return fmt.Errorf("reading the archive of %s: %w", p, err)
 			} else if err != nil {
 				status.Faults = append(status.Faults, err.Error())
 			}
@@ -79,13 +79,9 @@ type PrunedTopic struct {
 	UpTo time.Time `json:"upTo"`
 }
 
-// PruneArchive deletes the oldest ticks and prices of the archive in a directory until it is at most limit bytes large, or with
+// PruneArchive deletes the oldest ticks and prices of the archive in a store until it is at most limit bytes large, or with
 // dryRun only states what it would delete. An archiver may run meanwhile.
-func PruneArchive(ctx context.Context, dir string, limit int64, dryRun bool) ([]PrunedTopic, error) {
-	store, err := archive.OpenDir(dir)
-	if err != nil {
-		return nil, err
-	}
+func PruneArchive(ctx context.Context, store archive.Store, limit int64, dryRun bool) ([]PrunedTopic, error) {
 	act := archive.Prune
 	if dryRun {
 		act = archive.Excess

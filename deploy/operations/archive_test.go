@@ -15,8 +15,7 @@ import (
 // TestPruneReportsWhatItDeletes prunes an archive of three hours of ticks and of candles to nothing: the newest segment of ticks
 // and all candles stay. A dry run says the same, and deletes nothing.
 func TestPruneReportsWhatItDeletes(t *testing.T) {
-	dir := t.TempDir()
-	store := archive.NewDir(dir)
+	store := archive.NewDir(t.TempDir())
 	begin := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
 	for _, topic := range []string{schemas.TopicTicks, schemas.TopicCandles} {
 		of := archive.Partition{Topic: topic, TopicID: strings.Repeat("0a", 16)}
@@ -31,7 +30,7 @@ func TestPruneReportsWhatItDeletes(t *testing.T) {
 		}
 	}
 	segments := func() (n int) {
-		err := operations.InspectArchive(t.Context(), dir, true, func(s operations.ArchiveStatus) error {
+		err := operations.InspectArchive(t.Context(), store, true, func(s operations.ArchiveStatus) error {
 			n += s.Segments
 			if len(s.Faults) > 0 {
 				t.Errorf("%s: %v", s.Topic, s.Faults)
@@ -47,7 +46,7 @@ func TestPruneReportsWhatItDeletes(t *testing.T) {
 		dry  bool
 		left int
 	}{{true, 6}, {false, 4}} {
-		pruned, err := operations.PruneArchive(t.Context(), dir, 0, step.dry)
+		pruned, err := operations.PruneArchive(t.Context(), store, 0, step.dry)
 		if err != nil || len(pruned) != 1 || pruned[0].Topic != schemas.TopicTicks || pruned[0].Segments != 2 || !pruned[0].UpTo.Equal(begin.Add(time.Hour)) {
 			t.Errorf("dry run %v: got %+v, %v, want the first two segments of ticks", step.dry, pruned, err)
 		}

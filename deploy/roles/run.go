@@ -250,7 +250,7 @@ func printStart(out io.Writer, in *instance.Instance, role string, info admin.Ru
 	line("ClickHouse", strings.Join(in.Config.ClickHouse.Addr, ","))
 	line("data", in.Dir.Path())
 	if in.Archived != nil {
-		line("archive", fmt.Sprintf("%s, of ticks and prices the newest %.1f GiB", in.Config.ArchiveDir(), float64(in.Config.Archive.Bytes)/(1<<30)))
+		line("archive", fmt.Sprintf("%s, of ticks and prices the newest %.1f GiB", in.Config.ArchivePlace(), float64(in.Config.Archive.Bytes)/(1<<30)))
 	}
 	if key != "" {
 		line("API key", key+"  (plan pro; it is not shown again)")

@@ -32,6 +32,9 @@ type MinuteOutput struct {
 	bytes   [][]byte
 }
 
+// Bytes are the records as they are written.
+func (o MinuteOutput) Bytes() [][]byte { return o.bytes }
+
 // Equal reports whether both would write the same bytes.
 func (o MinuteOutput) Equal(other MinuteOutput) bool {
 	return o.Minute == other.Minute && slices.EqualFunc(o.bytes, other.bytes, bytes.Equal)

@@ -64,12 +64,6 @@ func sequence(records []*kgo.Record) iter.Seq2[*kgo.Record, error] {
 	}
 }
 
-func dir(t *testing.T) (*archive.Dir, string) {
-	t.Helper()
-	root := t.TempDir()
-	return archive.NewDir(root), root
-}
-
 func load(t *testing.T, store archive.Store) archive.Catalog {
 	t.Helper()
 	c, err := archive.Load(t.Context(), store, part)
@@ -89,9 +83,9 @@ func commit(t *testing.T, store archive.Store, before archive.Segment, records [
 }
 
 // archived makes an archive of three segments of random records.
-func archived(t *testing.T) (archive.Store, string, []*kgo.Record) {
+func archived(t *testing.T, open opener) (archive.Store, string, []*kgo.Record) {
 	t.Helper()
-	store, root := dir(t)
+	store, root := open(t)
 	records := randomRecords(streamtest.Rand(t), 1000, 3000)
 	first := commit(t, store, archive.Segment{}, records[:900])
 	second := commit(t, store, first, records[900:2100])
@@ -100,39 +94,41 @@ func archived(t *testing.T) (archive.Store, string, []*kgo.Record) {
 }
 
 func TestWhatIsReadIsWhatWasArchived(t *testing.T) {
-	store, _, records := archived(t)
-	c := load(t, store)
-	if len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 || c.First() != 1000 || c.Next() != 4000 {
-		t.Fatalf("the catalogue is %+v", c)
-	}
-	for _, s := range c.Segments {
-		if err := archive.Verify(t.Context(), store, s); err != nil {
-			t.Error(err)
+	eachStore(t, func(t *testing.T, open opener) {
+		store, _, records := archived(t, open)
+		c := load(t, store)
+		if len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 || c.First() != 1000 || c.Next() != 4000 {
+			t.Fatalf("the catalogue is %+v", c)
 		}
-	}
-	r := streamtest.Rand(t)
-	for range 20 {
-		from := r.Int64N(3100) + 950
-		to := from + r.Int64N(3000)
-		var got []*kgo.Record
-		next, err := c.Read(t.Context(), store, from, to, func(r *kgo.Record) error {
-			got = append(got, r)
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+		for _, s := range c.Segments {
+			if err := archive.Verify(t.Context(), store, s); err != nil {
+				t.Error(err)
+			}
 		}
-		var want []*kgo.Record
-		wantNext := from
-		if from >= 1000 && from < 4000 {
-			want = records[from-1000 : min(to, 4000)-1000]
-			wantNext = min(to, 4000)
+		r := streamtest.Rand(t)
+		for range 20 {
+			from := r.Int64N(3100) + 950
+			to := from + r.Int64N(3000)
+			var got []*kgo.Record
+			next, err := c.Read(t.Context(), store, from, to, func(r *kgo.Record) error {
+				got = append(got, r)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []*kgo.Record
+			wantNext := from
+			if from >= 1000 && from < 4000 {
+				want = records[from-1000 : min(to, 4000)-1000]
+				wantNext = min(to, 4000)
+			}
+			// Byte by byte, as cmp compares, it takes a minute with the race detector.
+			if next != wantNext || !reflect.DeepEqual(fields(got), fields(want)) {
+				t.Errorf("reading [%d, %d) gave %d records up to %d, want %d up to %d: %s", from, to, len(got), next, len(want), wantNext, cmp.Diff(fields(want), fields(got)))
+			}
 		}
-		// Byte by byte, as cmp compares, it takes a minute with the race detector.
-		if next != wantNext || !reflect.DeepEqual(fields(got), fields(want)) {
-			t.Errorf("reading [%d, %d) gave %d records up to %d, want %d up to %d: %s", from, to, len(got), next, len(want), wantNext, cmp.Diff(fields(want), fields(got)))
-		}
-	}
+	})
 }
 
 type field struct {
@@ -193,109 +189,111 @@ func TestSegmentsEndWhereTheirRecordsRequire(t *testing.T) {
 }
 
 func TestDamageIsFoundByName(t *testing.T) {
-	segments := func(t *testing.T) (archive.Store, string, []archive.Segment) {
-		store, root, _ := archived(t)
-		return store, root, load(t, store).Segments
-	}
-	verify := func(store archive.Store, list []archive.Segment) (names []string) {
-		for _, s := range list {
-			err := archive.Verify(context.Background(), store, s)
-			if damage := (*archive.DamageError)(nil); errors.As(err, &damage) {
-				names = append(names, damage.Segment.Data)
-			} else if err != nil {
-				names = append(names, err.Error())
-			}
+	eachStore(t, func(t *testing.T, open opener) {
+		segments := func(t *testing.T) (archive.Store, string, []archive.Segment) {
+			store, root, _ := archived(t, open)
+			return store, root, load(t, store).Segments
 		}
-		return names
-	}
-	t.Run("any bit", func(t *testing.T) {
-		store, root, records := archived(t)
-		list := load(t, store).Segments
-		r := streamtest.Rand(t)
-		for range 40 {
-			s := list[r.IntN(3)]
-			file := filepath.Join(root, s.Data)
-			content, err := os.ReadFile(file)
+		verify := func(store archive.Store, list []archive.Segment) (names []string) {
+			for _, s := range list {
+				err := archive.Verify(context.Background(), store, s)
+				if damage := (*archive.DamageError)(nil); errors.As(err, &damage) {
+					names = append(names, damage.Segment.Data)
+				} else if err != nil {
+					names = append(names, err.Error())
+				}
+			}
+			return names
+		}
+		t.Run("any bit", func(t *testing.T) {
+			store, root, records := archived(t, open)
+			list := load(t, store).Segments
+			r := streamtest.Rand(t)
+			for range 20 {
+				s := list[r.IntN(3)]
+				file := filepath.Join(root, s.Data)
+				content, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				changed := slices.Clone(content)
+				changed[r.IntN(len(changed))] ^= 1 << r.IntN(8)
+				if r.IntN(4) == 0 {
+					changed = content[:r.IntN(len(content))]
+				}
+				replace(t, file, changed)
+				if got := verify(store, list); !slices.Equal(got, []string{s.Data}) {
+					t.Fatalf("damaged are %v, want %s", got, s.Data)
+				}
+				// What is read of it is right, or the damage is named.
+				var got []*kgo.Record
+				_, err = load(t, store).Read(t.Context(), store, 1000, 4000, func(r *kgo.Record) error {
+					got = append(got, r)
+					return nil
+				})
+				if err == nil && !reflect.DeepEqual(fields(got), fields(records)) {
+					t.Fatal("changed records were read without an error")
+				}
+				replace(t, file, content)
+			}
+		})
+		t.Run("swapped files", func(t *testing.T) {
+			store, root, list := segments(t)
+			a, b := filepath.Join(root, list[0].Data), filepath.Join(root, list[1].Data)
+			for _, move := range [][2]string{{a, a + "x"}, {b, a}, {a + "x", b}} {
+				if err := os.Rename(move[0], move[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := verify(store, list); !slices.Equal(got, []string{list[0].Data, list[1].Data}) {
+				t.Fatalf("damaged are %v", got)
+			}
+		})
+		t.Run("a segment that is gone", func(t *testing.T) {
+			store, root, list := segments(t)
+			for _, name := range []string{list[1].Data, list[1].SidecarName()} {
+				if err := os.Remove(filepath.Join(root, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := load(t, store)
+			if !slices.Equal(c.Holes, []archive.Span{{From: 1900, Next: 3100}}) || len(c.Faults) != 1 || !strings.Contains(c.Faults[0].Error(), "removed") {
+				t.Fatalf("the catalogue is %+v", c)
+			}
+			if next, err := c.Read(t.Context(), store, 1000, 4000, func(*kgo.Record) error { return nil }); next != 1900 || err != nil {
+				t.Fatalf("reading goes on to %d: %v", next, err)
+			}
+		})
+		t.Run("a sidecar of another place", func(t *testing.T) {
+			store, root, list := segments(t)
+			content, err := os.ReadFile(filepath.Join(root, list[1].SidecarName()))
 			if err != nil {
 				t.Fatal(err)
 			}
-			changed := slices.Clone(content)
-			changed[r.IntN(len(changed))] ^= 1 << r.IntN(8)
-			if r.IntN(4) == 0 {
-				changed = content[:r.IntN(len(content))]
+			replace(t, filepath.Join(root, list[2].SidecarName()), content)
+			if c := load(t, store); len(c.Faults) != 1 || !strings.Contains(c.Faults[0].Error(), "moved or copied") || len(c.Segments) != 2 {
+				t.Fatalf("the catalogue is %+v", c)
 			}
-			replace(t, file, changed)
-			if got := verify(store, list); !slices.Equal(got, []string{s.Data}) {
-				t.Fatalf("damaged are %v, want %s", got, s.Data)
-			}
-			// What is read of it is right, or the damage is named.
-			var got []*kgo.Record
-			_, err = load(t, store).Read(t.Context(), store, 1000, 4000, func(r *kgo.Record) error {
-				got = append(got, r)
-				return nil
-			})
-			if err == nil && !reflect.DeepEqual(fields(got), fields(records)) {
-				t.Fatal("changed records were read without an error")
-			}
-			replace(t, file, content)
-		}
-	})
-	t.Run("swapped files", func(t *testing.T) {
-		store, root, list := segments(t)
-		a, b := filepath.Join(root, list[0].Data), filepath.Join(root, list[1].Data)
-		for _, move := range [][2]string{{a, a + "x"}, {b, a}, {a + "x", b}} {
-			if err := os.Rename(move[0], move[1]); err != nil {
+		})
+		t.Run("a segment of another log", func(t *testing.T) {
+			store, root, list := segments(t)
+			other, otherRoot := open(t)
+			records := randomRecords(streamtest.Rand(t), 1900, 1200)
+			foreign := commit(t, other, archive.Segment{}, records)
+			content, err := os.ReadFile(filepath.Join(otherRoot, foreign.Data))
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		if got := verify(store, list); !slices.Equal(got, []string{list[0].Data, list[1].Data}) {
-			t.Fatalf("damaged are %v", got)
-		}
-	})
-	t.Run("a segment that is gone", func(t *testing.T) {
-		store, root, list := segments(t)
-		for _, name := range []string{list[1].Data, list[1].SidecarName()} {
-			if err := os.Remove(filepath.Join(root, name)); err != nil {
+			replace(t, filepath.Join(root, foreign.Data), content)
+			sidecar, err := os.ReadFile(filepath.Join(otherRoot, foreign.SidecarName()))
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		c := load(t, store)
-		if !slices.Equal(c.Holes, []archive.Span{{From: 1900, Next: 3100}}) || len(c.Faults) != 1 || !strings.Contains(c.Faults[0].Error(), "removed") {
-			t.Fatalf("the catalogue is %+v", c)
-		}
-		if next, err := c.Read(t.Context(), store, 1000, 4000, func(*kgo.Record) error { return nil }); next != 1900 || err != nil {
-			t.Fatalf("reading goes on to %d: %v", next, err)
-		}
-	})
-	t.Run("a sidecar of another place", func(t *testing.T) {
-		store, root, list := segments(t)
-		content, err := os.ReadFile(filepath.Join(root, list[1].SidecarName()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		replace(t, filepath.Join(root, list[2].SidecarName()), content)
-		if c := load(t, store); len(c.Faults) != 1 || !strings.Contains(c.Faults[0].Error(), "moved or copied") || len(c.Segments) != 2 {
-			t.Fatalf("the catalogue is %+v", c)
-		}
-	})
-	t.Run("a segment of another log", func(t *testing.T) {
-		store, root, list := segments(t)
-		other, otherRoot := dir(t)
-		records := randomRecords(streamtest.Rand(t), 1900, 1200)
-		foreign := commit(t, other, archive.Segment{}, records)
-		content, err := os.ReadFile(filepath.Join(otherRoot, foreign.Data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		replace(t, filepath.Join(root, foreign.Data), content)
-		sidecar, err := os.ReadFile(filepath.Join(otherRoot, foreign.SidecarName()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		replace(t, filepath.Join(root, list[1].SidecarName()), sidecar)
-		if c := load(t, store); len(c.Faults) == 0 || !strings.Contains(c.Faults[0].Error(), "not chained") {
-			t.Fatalf("the catalogue is %+v", c)
-		}
+			replace(t, filepath.Join(root, list[1].SidecarName()), sidecar)
+			if c := load(t, store); len(c.Faults) == 0 || !strings.Contains(c.Faults[0].Error(), "not chained") {
+				t.Fatalf("the catalogue is %+v", c)
+			}
+		})
 	})
 }
 
@@ -308,49 +306,53 @@ func replace(t *testing.T, file string, content []byte) {
 
 // TestASecondArchiverGivesWay commits the same segment twice, as a zombie does.
 func TestASecondArchiverGivesWay(t *testing.T) {
-	store, _ := dir(t)
-	records := randomRecords(streamtest.Rand(t), 0, 500)
-	first := commit(t, store, archive.Segment{}, records)
-	if again := commit(t, store, archive.Segment{}, records); again != first {
-		t.Errorf("the second archiver has %+v, the first %+v", again, first)
-	}
-	if c := load(t, store); len(c.Orphans) != 0 || len(c.Segments) != 1 {
-		t.Errorf("the catalogue is %+v", c)
-	}
-	_, err := archive.Commit(t.Context(), store, part, archive.Segment{}, 0, schemaDigest, sequence(records[:499]))
-	if mismatch := (*archive.MismatchError)(nil); !errors.As(err, &mismatch) {
-		t.Errorf("other records give %v", err)
-	}
+	eachStore(t, func(t *testing.T, open opener) {
+		store, _ := open(t)
+		records := randomRecords(streamtest.Rand(t), 0, 500)
+		first := commit(t, store, archive.Segment{}, records)
+		if again := commit(t, store, archive.Segment{}, records); again != first {
+			t.Errorf("the second archiver has %+v, the first %+v", again, first)
+		}
+		if c := load(t, store); len(c.Orphans) != 0 || len(c.Segments) != 1 {
+			t.Errorf("the catalogue is %+v", c)
+		}
+		_, err := archive.Commit(t.Context(), store, part, archive.Segment{}, 0, schemaDigest, sequence(records[:499]))
+		if mismatch := (*archive.MismatchError)(nil); !errors.As(err, &mismatch) {
+			t.Errorf("other records give %v", err)
+		}
+	})
 }
 
 func TestNothingIsCommittedThatIsNotWhole(t *testing.T) {
-	records := randomRecords(streamtest.Rand(t), 0, 500)
-	for name, source := range map[string]iter.Seq2[*kgo.Record, error]{
-		"no record":         sequence(nil),
-		"a missing record":  sequence(slices.Delete(slices.Clone(records), 200, 201)),
-		"a repeated record": sequence(slices.Insert(slices.Clone(records), 200, records[200])),
-		"a log that cannot be read": func(yield func(*kgo.Record, error) bool) {
-			sequence(records)(yield)
-			yield(nil, errors.New("the log is away"))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			store, root := dir(t)
-			if _, err := archive.Commit(t.Context(), store, part, archive.Segment{}, 0, schemaDigest, source); err == nil {
-				t.Error("it is committed")
-			}
-			objects, err := store.List(t.Context(), "v1/")
-			if err != nil || len(objects) > 0 {
-				t.Errorf("it leaves %v, %v", objects, err)
-			}
-			_ = filepath.WalkDir(root, func(file string, e os.DirEntry, err error) error {
-				if err == nil && !e.IsDir() {
-					t.Errorf("it leaves %s", file)
+	eachStore(t, func(t *testing.T, open opener) {
+		records := randomRecords(streamtest.Rand(t), 0, 500)
+		for name, source := range map[string]iter.Seq2[*kgo.Record, error]{
+			"no record":         sequence(nil),
+			"a missing record":  sequence(slices.Delete(slices.Clone(records), 200, 201)),
+			"a repeated record": sequence(slices.Insert(slices.Clone(records), 200, records[200])),
+			"a log that cannot be read": func(yield func(*kgo.Record, error) bool) {
+				sequence(records)(yield)
+				yield(nil, errors.New("the log is away"))
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				store, root := open(t)
+				if _, err := archive.Commit(t.Context(), store, part, archive.Segment{}, 0, schemaDigest, source); err == nil {
+					t.Error("it is committed")
 				}
-				return err
+				objects, err := store.List(t.Context(), "v1/")
+				if err != nil || len(objects) > 0 {
+					t.Errorf("it leaves %v, %v", objects, err)
+				}
+				_ = filepath.WalkDir(root, func(file string, e os.DirEntry, err error) error {
+					if err == nil && !e.IsDir() {
+						t.Errorf("it leaves %s", file)
+					}
+					return err
+				})
 			})
-		})
-	}
+		}
+	})
 }
 
 // failing is a store whose writes of some names fail after they took effect, or before.
@@ -375,35 +377,37 @@ func (f *failing) Create(ctx context.Context, name string, write func(io.Writer)
 }
 
 func TestAFailedAttemptIsFoundOutByTheNext(t *testing.T) {
-	for _, suffix := range []string{".parquet", ".json"} {
-		for _, after := range []bool{false, true} {
-			t.Run(fmt.Sprint(suffix, after), func(t *testing.T) {
-				store, _ := dir(t)
-				records := randomRecords(streamtest.Rand(t), 0, 1000)
-				first := commit(t, store, archive.Segment{}, records[:500])
-				_, err := archive.Commit(t.Context(), &failing{store, suffix, after}, part, first, 500, schemaDigest, sequence(records[500:]))
-				if !errors.Is(err, errAway) {
-					t.Fatal(err)
-				}
-				c := load(t, store)
-				if c.Next() == 500 {
-					commit(t, store, c.Last(), records[500:])
-					c = load(t, store)
-				} else if suffix != ".json" || !after {
-					t.Fatalf("without its sidecar it is committed: %+v", c)
-				}
-				if suffix == ".json" && len(c.Orphans) > 0 {
-					t.Errorf("an attempt whose sidecar failed leaves %v", c.Orphans)
-				}
-				if err := c.Sweep(t.Context(), store); err != nil {
-					t.Fatal(err)
-				}
-				if c = load(t, store); c.Next() != 1000 || len(c.Orphans)+len(c.Faults)+len(c.Holes) > 0 {
-					t.Errorf("the catalogue is %+v", c)
-				}
-			})
+	eachStore(t, func(t *testing.T, open opener) {
+		for _, suffix := range []string{".parquet", ".json"} {
+			for _, after := range []bool{false, true} {
+				t.Run(fmt.Sprint(suffix, after), func(t *testing.T) {
+					store, _ := open(t)
+					records := randomRecords(streamtest.Rand(t), 0, 1000)
+					first := commit(t, store, archive.Segment{}, records[:500])
+					_, err := archive.Commit(t.Context(), &failing{store, suffix, after}, part, first, 500, schemaDigest, sequence(records[500:]))
+					if !errors.Is(err, errAway) {
+						t.Fatal(err)
+					}
+					c := load(t, store)
+					if c.Next() == 500 {
+						commit(t, store, c.Last(), records[500:])
+						c = load(t, store)
+					} else if suffix != ".json" || !after {
+						t.Fatalf("without its sidecar it is committed: %+v", c)
+					}
+					if suffix == ".json" && len(c.Orphans) > 0 {
+						t.Errorf("an attempt whose sidecar failed leaves %v", c.Orphans)
+					}
+					if err := c.Sweep(t.Context(), store); err != nil {
+						t.Fatal(err)
+					}
+					if c = load(t, store); c.Next() != 1000 || len(c.Orphans)+len(c.Faults)+len(c.Holes) > 0 {
+						t.Errorf("the catalogue is %+v", c)
+					}
+				})
+			}
 		}
-	}
+	})
 }
 
 func FuzzSidecar(f *testing.F) {

@@ -102,6 +102,9 @@ func (a *Archiver) Run(ctx context.Context) error {
 				for number := range partitions {
 					start, err := a.take(ctx, Partition{Topic: topic, TopicID: ids[topic], Number: number})
 					if err != nil {
+						if errors.Is(err, ErrUnavailable) {
+							a.Observer.Failed(err)
+						}
 						cancel(fmt.Errorf("taking over %s/%d: %w", topic, number, err))
 						return nil, err
 					}
@@ -231,21 +234,33 @@ func (a *Archiver) assigned(at topicPartition) *assigned {
 // again each time. It returns the zero Segment if the partition was taken away meanwhile.
 func (a *Archiver) commit(ctx context.Context, at topicPartition, p *assigned, next int64) (Segment, error) {
 	backoff := retry.New(firstPause, maxPause)
-	for {
-		made, err := commitAfter(ctx, a.Store, p.of, p.last, p.first, a.Schema, a.records(ctx, p.of, p.first, next), func() error {
-			if p.lost.Next == 0 {
-				return nil
-			}
-			return a.Observer.Lost(ctx, p.lost, p.first)
-		})
+	var tried Segment // what the last attempt would have committed
+	for attempt := 1; ; attempt++ {
+		made, err := tried.settled(ctx, a.Store)
+		if errors.Is(err, ErrMissing) {
+			made, err = commitAfter(ctx, a.Store, p.of, p.last, p.first, a.Schema, a.records(ctx, p.of, p.first, next), func() error {
+				if p.lost.Next == 0 {
+					return nil
+				}
+				return a.Observer.Lost(ctx, p.lost, p.first)
+			})
+		}
 		switch {
 		case err == nil:
+			if attempt > 1 {
+				if err := made.sweep(ctx, a.Store); err != nil { // it only takes room
+					a.Logger.Warn("sweeping the archive", "topic", p.of.Topic, "partition", p.of.Number, "error", err)
+				}
+			}
 			return made, nil
 		case ctx.Err() != nil:
 			return Segment{}, context.Cause(ctx)
 		}
 		if mismatch := (*MismatchError)(nil); errors.Is(err, errLog) || errors.As(err, &mismatch) {
 			return Segment{}, err
+		}
+		if made.Digest != "" {
+			tried = made
 		}
 		pause := backoff.Next()
 		a.Logger.Error("archiving failed", "topic", p.of.Topic, "partition", p.of.Number, "error", err, "retry_in", pause.Round(time.Millisecond))

@@ -46,49 +46,51 @@ func produced(t *testing.T, client *kgo.Client, r *rand.Rand, at *time.Time, cut
 // TestArchiveAndBrokerAreOneLog writes, archives and deletes in turn: what is read through both is always all that was
 // written, whichever archivers came and went.
 func TestArchiveAndBrokerAreOneLog(t *testing.T) {
-	r := streamtest.Rand(t)
-	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
-	store, _ := dir(t)
-	log := cfg
-	log.Archive = archive.NewLog(store, cfg, rules)
-	client := newTopic(t, cfg)
-	cuts := []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}}
-	at := time.UnixMilli(1_790_000_000_000)
-	for range 4 {
-		archiveUntil(t, cfg, store, produced(t, client, r, &at, cuts))
-		held, _, err := cfg.Bounds(t.Context(), topic)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, c := range checkCatalogs(t, cfg, store) {
-			number := int32(i)
-			var offsets kadm.Offsets
-			offsets.AddOffset(topic, number, held[topic][number]+r.Int64N(c.Next()-held[topic][number]+1), -1)
-			if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), offsets); err != nil {
+	eachStore(t, func(t *testing.T, open opener) {
+		r := streamtest.Rand(t)
+		cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
+		store, _ := open(t)
+		log := cfg
+		log.Archive = archive.NewLog(store, cfg, rules)
+		client := newTopic(t, cfg)
+		cuts := []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}}
+		at := time.UnixMilli(1_790_000_000_000)
+		for range 4 {
+			archiveUntil(t, cfg, store, produced(t, client, r, &at, cuts))
+			held, _, err := cfg.Bounds(t.Context(), topic)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		starts, ends, err := log.LogBounds(t.Context(), topic)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for number, start := range starts[topic] {
-			if start != 0 {
-				t.Errorf("partition %d begins at %d", number, start)
-			}
-			next, end := start, ends[topic][number]
-			err := stream.ReadRange(t.Context(), log, topic, number, start, end, func(r *kgo.Record) error {
-				if r.Offset != next {
-					t.Errorf("partition %d has %d behind %d", number, r.Offset, next-1)
+			for i, c := range checkCatalogs(t, cfg, store) {
+				number := int32(i)
+				var offsets kadm.Offsets
+				offsets.AddOffset(topic, number, held[topic][number]+r.Int64N(c.Next()-held[topic][number]+1), -1)
+				if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), offsets); err != nil {
+					t.Fatal(err)
 				}
-				next = r.Offset + 1
-				return nil
-			})
-			if err != nil || next != end {
-				t.Errorf("partition %d is read up to %d of %d: %v", number, next, end, err)
+			}
+			starts, ends, err := log.LogBounds(t.Context(), topic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for number, start := range starts[topic] {
+				if start != 0 {
+					t.Errorf("partition %d begins at %d", number, start)
+				}
+				next, end := start, ends[topic][number]
+				err := stream.ReadRange(t.Context(), log, topic, number, start, end, func(r *kgo.Record) error {
+					if r.Offset != next {
+						t.Errorf("partition %d has %d behind %d", number, r.Offset, next-1)
+					}
+					next = r.Offset + 1
+					return nil
+				})
+				if err != nil || next != end {
+					t.Errorf("partition %d is read up to %d of %d: %v", number, next, end, err)
+				}
 			}
 		}
-	}
+	})
 }
 
 // archiveUntil runs an archiver until it has committed some segments, or nothing is left to archive.

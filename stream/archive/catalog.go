@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Catalog is what the archive has of one partition.
@@ -58,27 +60,21 @@ func load(ctx context.Context, store Store, of Partition, known map[string]Segme
 	if err != nil {
 		return c, err
 	}
+	sidecars, err := readSidecars(ctx, store, objects, known)
+	if err != nil {
+		return c, err
+	}
 	named, listed := map[string]bool{}, map[string]bool{}
-	for _, o := range objects {
-		if !strings.HasSuffix(o.Name, sidecarSuffix) {
-			continue
-		}
-		listed[o.Name] = true
-		s, ok := known[o.Name]
-		var err error
-		if !ok {
-			s, err = readSidecar(ctx, store, o.Name)
-		}
+	for _, sidecar := range sidecars {
+		listed[sidecar.name] = true
 		switch {
-		case ctx.Err() != nil:
-			return c, ctx.Err()
-		case errors.Is(err, ErrMissing): // deleted since it was listed
-		case err != nil:
-			c.Faults = append(c.Faults, err)
+		case errors.Is(sidecar.err, ErrMissing): // deleted since it was listed
+		case sidecar.err != nil:
+			c.Faults = append(c.Faults, sidecar.err)
 		default:
-			known[o.Name] = s
-			named[s.Data] = true
-			c.add(s)
+			known[sidecar.name] = sidecar.segment
+			named[sidecar.segment.Data] = true
+			c.add(sidecar.segment)
 		}
 	}
 	maps.DeleteFunc(known, func(name string, _ Segment) bool { return !listed[name] })
@@ -88,6 +84,46 @@ func load(ctx context.Context, store Store, of Partition, known map[string]Segme
 		}
 	}
 	return c, nil
+}
+
+// sidecar is what was read of one.
+type sidecar struct {
+	name    string
+	segment Segment
+	err     error
+}
+
+// sidecarReads is how many sidecars are read at the same time: each is an answer of a bucket to wait for.
+const sidecarReads = 16
+
+// readSidecars returns the sidecars among objects, in their order. The error is that of a store that is not available.
+func readSidecars(ctx context.Context, store Store, objects []Object, known map[string]Segment) ([]sidecar, error) {
+	var list []sidecar
+	for _, o := range objects {
+		if strings.HasSuffix(o.Name, sidecarSuffix) {
+			list = append(list, sidecar{name: o.Name})
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(sidecarReads)
+	for i := range list {
+		s := &list[i]
+		var ok bool
+		if s.segment, ok = known[s.name]; ok {
+			continue
+		}
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			s.segment, s.err = readSidecar(ctx, store, s.name)
+			if errors.Is(s.err, ErrUnavailable) {
+				return s.err
+			}
+			return ctx.Err()
+		})
+	}
+	return list, group.Wait()
 }
 
 // add takes the next segment in the order of names.

@@ -56,7 +56,7 @@ func commitAfter(
 	made := Segment{Topic: of.Topic, TopicID: of.TopicID, Partition: of.Number, Schema: schema, First: first, Next: first,
 		MinTime: math.MaxInt64, MaxTime: math.MinInt64, Data: of.dataName(first)}
 	err := store.Create(ctx, made.Data, func(w io.Writer) error { return made.write(w, records) })
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrExists) { // the name is of this attempt alone: what exists is what it wrote
 		return made, fmt.Errorf("archiving %s from %d: %w", of, first, err)
 	}
 	faults.Hit("archive.written")
@@ -78,6 +78,10 @@ func commitAfter(
 	})
 	if errors.Is(err, ErrExists) {
 		return made.yield(ctx, store)
+	}
+	if errors.Is(err, ErrUnavailable) {
+		// The sidecar may appear later, and would name a file that is gone. Whoever commits the segment sweeps what is left.
+		return made, fmt.Errorf("archiving %s from %d: %w", of, first, err)
 	}
 	if err != nil {
 		return made, errors.Join(fmt.Errorf("archiving %s from %d: %w", of, first, err), made.abandon(ctx, store))
@@ -127,16 +131,43 @@ func (s Segment) abandon(ctx context.Context, store Store) error {
 	return store.Delete(ctx, s.Data)
 }
 
-// yield gives way to the segment that another archiver committed.
+// yield gives way to the segment that another archiver committed, or that this call did by an attempt whose answer was lost on
+// the way.
 func (s Segment) yield(ctx context.Context, store Store) (Segment, error) {
 	have, err := readSidecar(ctx, store, s.SidecarName())
-	if err == nil {
+	if err == nil && have.Data != s.Data {
 		err = store.Delete(ctx, s.Data)
 	}
 	if err == nil && (have.Digest != s.Digest || have.Chain != s.Chain) {
 		err = &MismatchError{Have: have, Made: s}
 	}
 	return have, err
+}
+
+// settled is the segment that the store has where an attempt to commit s failed; the error is ErrMissing if it has none, and s may
+// be the zero Segment. The attempt may have succeeded after all, and the log may have deleted the records since.
+func (s Segment) settled(ctx context.Context, store Store) (Segment, error) {
+	if s.Digest == "" {
+		return s, ErrMissing
+	}
+	have, err := readSidecar(ctx, store, s.SidecarName())
+	if err == nil && (have.Digest != s.Digest || have.Chain != s.Chain) {
+		err = &MismatchError{Have: have, Made: s}
+	}
+	return have, err
+}
+
+// sweep removes the files of other attempts at the segment, which is committed.
+func (s Segment) sweep(ctx context.Context, store Store) error {
+	of := s.Source()
+	objects, err := store.List(ctx, of.prefix())
+	failed := []error{err}
+	for _, o := range objects {
+		if first, ok := of.firstOf(o.Name); ok && first == s.First && o.Name != s.Data && o.Name != s.SidecarName() {
+			failed = append(failed, store.Delete(ctx, o.Name))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 func readSidecar(ctx context.Context, store Store, name string) (Segment, error) {

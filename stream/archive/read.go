@@ -67,7 +67,7 @@ func readSegment(ctx context.Context, store Store, s Segment, from, to int64, vi
 	case failed != nil:
 		return next, failed
 	case err != nil:
-		return next, damaged(s, err)
+		return next, file.fault(s, err)
 	case from == s.First && sum.sum() != s.Digest:
 		return next, damaged(s, errDigest)
 	}

@@ -21,10 +21,11 @@ type Reader interface {
 
 // Store keeps objects by names of letters, digits, dots, hyphens and slashes. Its methods are safe for concurrent use.
 type Store interface {
-	// Create writes an object that does not exist yet, whole or not at all; it is on the disk when Create returns. An error
-	// that is ErrExists states that another object has the name; after any other one the object may exist or not.
+	// Create writes an object that does not exist yet, whole or not at all; it is kept for good when Create returns. An error
+	// that is ErrExists states that an object has the name, which may be the one of this call where something between tried it
+	// twice. After one that is ErrUnavailable the object may exist, or appear later; after any other one it may exist or not.
 	Create(ctx context.Context, name string, write func(io.Writer) error) error
-	// Open opens an object; an error is ErrMissing where there is none.
+	// Open opens an object; an error is ErrMissing where there is none. It is read within ctx.
 	Open(ctx context.Context, name string) (Reader, error)
 	// List returns the objects whose names begin with a prefix that ends in a slash, sorted by name.
 	List(ctx context.Context, prefix string) ([]Object, error)
@@ -36,7 +37,12 @@ type Store interface {
 var (
 	ErrExists  = errors.New("an object of this name exists")
 	ErrMissing = errors.New("no object has this name")
+	// ErrUnavailable states that a store could not be asked, or its answer did not arrive: it says nothing about any object.
+	ErrUnavailable = errors.New("the store of the archive is not available")
 )
+
+// errTooLarge states that an object is larger than what it should be can be.
+var errTooLarge = errors.New("it is larger than it can be")
 
 // read returns an object that is at most limit bytes large.
 func read(ctx context.Context, store Store, name string, limit int64) ([]byte, error) {
@@ -46,7 +52,7 @@ func read(ctx context.Context, store Store, name string, limit int64) ([]byte, e
 	}
 	defer object.Close()
 	if object.Size() > limit {
-		return nil, errors.New("it is larger than it can be")
+		return nil, errTooLarge
 	}
 	content := make([]byte, object.Size())
 	_, err = object.ReadAt(content, 0)

@@ -23,7 +23,7 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Cause }
 
-// Present compares the size of a segment's file with the sidecar, and reads nothing of it. The error is a *DamageError.
+// Present compares the size of a segment's file with the sidecar. The error is a *DamageError, or ErrUnavailable.
 func Present(ctx context.Context, store Store, s Segment) error {
 	file, err := open(ctx, store, s)
 	if err != nil {
@@ -32,12 +32,39 @@ func Present(ctx context.Context, store Store, s Segment) error {
 	return file.Close()
 }
 
+// segmentFile is the open file of a segment. It notes that its store became unavailable, which what decodes the file does not
+// pass on as it was. It is read by one goroutine.
+type segmentFile struct {
+	Reader
+	unavailable error
+}
+
+func (f *segmentFile) ReadAt(p []byte, at int64) (int, error) {
+	n, err := f.Reader.ReadAt(p, at)
+	if errors.Is(err, ErrUnavailable) {
+		f.unavailable = err
+	}
+	return n, err
+}
+
+// fault is what the failure of reading the file means: damage, or that its store is not available.
+func (f *segmentFile) fault(s Segment, cause error) error {
+	if f.unavailable != nil {
+		return f.unavailable
+	}
+	return damaged(s, cause)
+}
+
 // open opens the file of a segment, if it has the size that its sidecar has.
-func open(ctx context.Context, store Store, s Segment) (Reader, error) {
-	file, err := store.Open(ctx, s.Data)
+func open(ctx context.Context, store Store, s Segment) (*segmentFile, error) {
+	opened, err := store.Open(ctx, s.Data)
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, damaged(s, err)
 	}
+	file := &segmentFile{Reader: opened}
 	if file.Size() != s.Size {
 		return nil, errors.Join(damaged(s, fmt.Errorf("it is %d bytes large where its sidecar has %d", file.Size(), s.Size)), file.Close())
 	}
@@ -70,7 +97,7 @@ func Verify(ctx context.Context, store Store, s Segment) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return damaged(s, err)
+		return file.fault(s, err)
 	case sum.sum() != s.Digest:
 		return damaged(s, fmt.Errorf("the digest of its records is %s where its sidecar has %s", sum.sum(), s.Digest))
 	case values != s.Values:

@@ -100,25 +100,26 @@ func (k *KafkaProcess) Pause(t testing.TB) { t.Helper(); k.pause(t) }
 // Resume ends a Pause.
 func (k *KafkaProcess) Resume(t testing.TB) { t.Helper(); k.signal(t, syscall.SIGCONT) }
 
-// shared is the broker of a package's tests. It is global because tests have nothing else in common.
+// shared are the servers of a package's tests. They are global because tests have nothing else in common.
 var shared struct {
 	sync.Mutex
-	on     bool
-	broker *KafkaProcess
-	folder string
+	on      bool
+	broker  *KafkaProcess
+	folder  string
+	buckets *S3Process
 }
 
-// Sharing runs a package's tests on one broker.
+// Sharing runs a package's tests on one server of each kind.
 type Sharing struct{ tests interface{ Run() int } }
 
-// Share makes Kafka return one broker to all tests of the package, started by the first that asks:
+// Share makes Kafka and S3 return one server to all tests of the package, started by the first that asks:
 //
 //	func TestMain(m *testing.M) { os.Exit(streamtest.Share(m).Run()) }
 //
 // It also fits where a *testing.M is wanted, goleak.VerifyTestMain for one.
 func Share(tests interface{ Run() int }) Sharing { return Sharing{tests} }
 
-// Run runs the tests, stops the broker and returns the tests' exit code.
+// Run runs the tests, stops the servers and returns the tests' exit code.
 func (s Sharing) Run() int {
 	shared.on = true
 	code := s.tests.Run()
@@ -128,6 +129,12 @@ func (s Sharing) Run() int {
 	if shared.folder != "" {
 		if err := os.RemoveAll(shared.folder); err != nil {
 			fmt.Fprintln(os.Stderr, "removing the broker's folder:", err)
+		}
+	}
+	if shared.buckets != nil {
+		shared.buckets.kill()
+		if err := os.RemoveAll(filepath.Dir(shared.buckets.folder)); err != nil {
+			fmt.Fprintln(os.Stderr, "removing the folder of the buckets:", err)
 		}
 	}
 	return code

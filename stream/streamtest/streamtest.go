@@ -27,6 +27,8 @@ const (
 	TierContract = "contract"
 	// TierMCP are the official clients of the Model Context Protocol.
 	TierMCP = "mcp"
+	// TierBucket is a server of buckets.
+	TierBucket = "bucket"
 	// TierBrowser is a browser, and what the pages are built with.
 	TierBrowser = "browser"
 )

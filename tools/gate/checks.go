@@ -56,12 +56,28 @@ func schemas(out io.Writer) []result {
 	if err != nil {
 		return []result{check("schemas", "buf", err)}
 	}
-	return []result{
+	results := []result{
 		check("schemas", "buf lint", runIn(out, "schemas", buf, "lint")),
 		check("schemas", "buf breaking", runIn(out, "schemas", buf, "breaking", "--against", image)),
 		check("schemas", "generated code", upToDate(out, buf)),
 	}
+	archived, err := filepath.Glob(archivedSchemas)
+	if err == nil && len(archived) == 0 {
+		err = fmt.Errorf("there is no schema in %s", archivedSchemas)
+	}
+	if err != nil {
+		return append(results, check("schemas", "buf breaking, archived", err))
+	}
+	for _, schema := range archived {
+		// What an archive of any version has must be readable.
+		name := "buf breaking, archived " + filepath.Base(schema)[:12]
+		results = append(results, check("schemas", name, runIn(out, "schemas", buf, "breaking", "--against", filepath.Join("..", schema))))
+	}
+	return results
 }
+
+// archivedSchemas are those of the archives of all versions that a test of processors folds.
+var archivedSchemas = filepath.Join("processors", "testdata", "golden", "*", "v1", "schemas", "*.binpb")
 
 // image is the compiled form of the events that `buf breaking` compares with, beneath schemas.
 var image = filepath.Join("events", "events.binpb")

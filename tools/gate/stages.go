@@ -43,6 +43,7 @@ var slow = map[string][]string{
 	"producers/simulator/venues": {"TestFramesLookLikeRecordedOnes"},
 	"query/limits":               {"TestAdmissionOverRedis"},
 	"query/pages":                {"TestScriptsAreBuiltOfTheirSources"},
+	"stream/archive":             {"TestABadWayToABucketLosesNothing"},
 	"stream/history":             {"TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestThePastIsFoldedExactly"},
 	"stream/streamtest":          {"TestKilledKafkaKeepsWhatWasAcknowledged"},
 }
@@ -87,7 +88,7 @@ var nightly = map[string][]string{
 
 // tiers are what tests need, by the make target that fetches it; .ci/run installs the others.
 var tiers = map[string]string{
-	"embedded": "engine", "kafka": "kafka", "contract": "contract", "mcp": "mcp", "browser": "browser", "redis": "", recordings: "", "layout": "",
+	"embedded": "engine", "kafka": "kafka", "contract": "contract", "mcp": "mcp", "browser": "browser", "bucket": "s3", "redis": "", recordings: "", "layout": "",
 }
 
 // forgiven are the skips that are no failure anywhere, by package and test, with the reason.

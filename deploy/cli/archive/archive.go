@@ -1,4 +1,4 @@
-// Package archive is the commands on the archive of the log. They read its files, whether an instance runs or not.
+// Package archive is the commands on the archive of the log. They read its files or objects, whether an instance runs or not.
 package archive
 
 import (
@@ -53,10 +53,14 @@ func list(rt *command.Runtime, cmd *cobra.Command, deep bool) (faults int, err e
 	if err != nil {
 		return 0, err
 	}
+	store, err := cfg.OpenArchive()
+	if err != nil {
+		return 0, err
+	}
 	if !out.Objects() {
 		out.Row("TOPIC", "PARTITION", "SEGMENTS", "FIRST", "NEXT", "BYTES", "STATE")
 	}
-	err = operations.InspectArchive(cmd.Context(), cfg.ArchiveDir(), deep, func(s operations.ArchiveStatus) error {
+	err = operations.InspectArchive(cmd.Context(), store, deep, func(s operations.ArchiveStatus) error {
 		faults += len(s.Faults) + len(s.Holes)
 		if out.Objects() {
 			return out.Object(s)
@@ -65,7 +69,7 @@ func list(rt *command.Runtime, cmd *cobra.Command, deep bool) (faults int, err e
 		return nil
 	})
 	if err != nil {
-		return faults, fmt.Errorf("%w (archive.dir names another directory)", err)
+		return faults, err
 	}
 	return faults, out.Flush()
 }

@@ -32,9 +32,13 @@ archive.bytes. The other topics, and the newest segment of each partition, are k
 			if limit < 0 {
 				return fmt.Errorf("--bytes %d is negative; use 0 or more", limit)
 			}
-			pruned, err := operations.PruneArchive(cmd.Context(), cfg.ArchiveDir(), limit, dryRun)
+			store, err := cfg.OpenArchive()
 			if err != nil {
-				return fmt.Errorf("%w (archive.dir names another directory)", err)
+				return err
+			}
+			pruned, err := operations.PruneArchive(cmd.Context(), store, limit, dryRun)
+			if err != nil {
+				return err
 			}
 			if !out.Objects() {
 				out.Row("TOPIC", "SEGMENTS", "BYTES", "UP TO")

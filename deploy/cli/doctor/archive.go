@@ -10,6 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/operations"
+	"github.com/marketlog/marketlog/stream/archive"
 )
 
 // examineArchive looks at the sidecars of the archive, and at what its disk has room for.
@@ -17,10 +18,17 @@ func examineArchive(ctx context.Context, cfg config.Config) (found []Finding) {
 	if !cfg.Archives() {
 		return nil
 	}
-	dir, bound := cfg.ArchiveDir(), cfg.Archive.Bytes
+	bound := cfg.Archive.Bytes
+	store, err := cfg.OpenArchive()
+	if errors.Is(err, fs.ErrNotExist) {
+		return append(found, Finding{"archive", "ok", "nothing is archived yet in " + cfg.ArchivePlace(), ""})
+	}
+	if err != nil {
+		return append(found, Finding{"archive", "failed", err.Error(), ""})
+	}
 	var segments int
 	var bytes int64
-	err := operations.InspectArchive(ctx, dir, false, func(s operations.ArchiveStatus) error {
+	err = operations.InspectArchive(ctx, store, false, func(s operations.ArchiveStatus) error {
 		segments += s.Segments
 		bytes += s.Bytes
 		for _, fault := range s.Faults {
@@ -32,15 +40,15 @@ func examineArchive(ctx context.Context, cfg config.Config) (found []Finding) {
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return append(found, Finding{"archive", "ok", "nothing is archived yet in " + dir, ""})
+	if errors.Is(err, archive.ErrUnavailable) {
+		return append(found, Finding{"archive", "failed", err.Error(), "records stay in the log meanwhile; see that archive.bucket names it, and that it answers"})
 	}
 	if err != nil {
 		return append(found, Finding{"archive", "failed", err.Error(), ""})
 	}
-	text := fmt.Sprintf("%d segments, %.1f of %.1f GiB in %s", segments, float64(bytes)/(1<<30), float64(bound)/(1<<30), dir)
+	text := fmt.Sprintf("%d segments, %.1f of %.1f GiB in %s", segments, float64(bytes)/(1<<30), float64(bound)/(1<<30), cfg.ArchivePlace())
 	var disk unix.Statfs_t
-	if err := unix.Statfs(dir, &disk); err == nil {
+	if err := unix.Statfs(cfg.ArchiveDir(), &disk); err == nil && !cfg.ArchiveInBucket() {
 		if free := int64(disk.Bavail) * int64(disk.Bsize); free < bound-bytes {
 			return append(found, Finding{"archive", "warning", fmt.Sprintf("%s; its disk has %.1f GiB free", text, float64(free)/(1<<30)),
 				"the oldest ticks and prices are deleted earlier than archive.bytes states: free some, or lower it"})
