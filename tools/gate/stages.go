@@ -53,8 +53,8 @@ var otherProcess = []string{"deploy/chaos", "deploy/e2e"}
 // besideRace are the packages whose slow tests run beside the race detector, so many that both processors end at about the same time.
 var besideRace = otherProcess
 
-// behindRace are those of their tests that run on the other processor none the less.
-var behindRace = map[string][]string{"deploy/chaos": {"TestFullArchiveLosesNothing", "TestFullDiskLosesNothing"}}
+// beforeRace are those of their tests that run on the other processor none the less.
+var beforeRace = map[string][]string{"deploy/chaos": {"TestFullArchiveLosesNothing", "TestFullDiskLosesNothing"}}
 
 // sequential are the packages that start no goroutine, to which a test holds them: the race detector would see nothing there,
 // and takes twice the time.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // How often the kill tests kill; `make chaos` kills a thousand times.
@@ -34,9 +35,10 @@ func quick(io.Writer) []result {
 	return slices.Concat(run.results(), tools.results())
 }
 
-// slowTests runs what `make gate` runs behind it, on two processors: on one the quick tests again, with the race detector, which the
-// quick stage ran without it, and then slow tests; on the other the slow tests of those packages that have the longest.
-func slowTests(io.Writer) []result {
+// slowTests runs what `make gate` runs behind it, on two processors: on one slow tests, and then the quick tests again with the race
+// detector, which the quick stage ran without it; on the other the slow tests of those packages that have the longest. What is compiled
+// for the race detector takes the time that the tests of both wait meanwhile.
+func slowTests(out io.Writer) []result {
 	all, err := packagesInOrder()
 	if err != nil {
 		return []result{check("embedded", "go list", err)}
@@ -44,22 +46,27 @@ func slowTests(io.Writer) []result {
 	unraced := slices.Concat(otherProcess, sequential)
 	raced := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(unraced, strings.TrimPrefix(name, "./")) })
 	detector, results := raceDetector()
-	if detector { // on all processors; the tests show a failure
-		_ = compile(raced)
-	}
+	compiled := make(chan struct{})
+	go func() {
+		defer close(compiled)
+		if detector {
+			compile(out, raced)
+		}
+	}()
 	one := func(name string, tests map[string][]string, list []string) testRun {
 		return testRun{name: name, tier: "embedded", folder: ".", kills: slowKills, arguments: append([]string{"-p", "1", "-run", only(tests, "")}, list...)}
 	}
 	beside := paths(besideRace)
 	others := one("slow", slow, slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(beside, name) }))
-	last := one("last", behindRace, packages(behindRace))
-	long := one("beside", slow, append([]string{"-skip", only(behindRace, "")}, beside...))
+	first := one("first", beforeRace, packages(beforeRace))
+	long := one("beside", slow, append([]string{"-skip", only(beforeRace, "")}, beside...))
 	again := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
 		arguments: append([]string{"-p", "1", "-skip", only(slow, "")}, raced...)}
 	other := make(chan []result)
 	go func() { other <- long.results() }()
-	results = slices.Concat(results, again.results(), others.results(), last.results(), <-other)
-	return results
+	results = slices.Concat(results, others.results(), first.results())
+	<-compiled
+	return slices.Concat(results, again.results(), <-other)
 }
 
 // races runs the slow tests of the packages that start goroutines with the race detector.
@@ -75,15 +82,14 @@ func races(io.Writer) []result {
 	return append(results, run.results()...)
 }
 
-// compile fills the cache with the tests of packages for the race detector, on all processors, and runs none of them.
-func compile(packages []string) error {
-	command := exec.Command("go", append([]string{"test", "-race", "-vet=off", "-exec", "true"}, packages...)...)
+// compile fills the cache with packages and their tests for the race detector. It gives way to the tests that run meanwhile, and links
+// nothing, which would be done once more where a test is run. What does not compile fails there too, and is told there.
+func compile(out io.Writer, packages []string) {
+	begin := time.Now()
+	command := yielding("go", append([]string{"list", "-race", "-test", "-export"}, packages...)...)
 	command.Env = append(asShipped(), "CGO_ENABLED=1")
-	out, err := command.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("compiling the tests: %w\n%s", err, out)
-	}
-	return nil
+	_ = command.Run()
+	fmt.Fprintf(out, "compiled for the race detector in %.1f s\n", time.Since(begin).Seconds())
 }
 
 // packagesInOrder are the packages of the repository, those with the longest tests first: the one that begins last is what
