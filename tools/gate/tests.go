@@ -90,7 +90,7 @@ func races(io.Writer) []result {
 func compile(out io.Writer, packages []string) {
 	begin := time.Now()
 	command := yielding("go", append([]string{"list", "-race", "-test", "-export"}, packages...)...)
-	command.Env = append(asShipped(), "CGO_ENABLED=1")
+	command.Env = lavish(append(asShipped(), "CGO_ENABLED=1"))
 	_ = command.Run()
 	fmt.Fprintf(out, "compiled for the race detector in %.1f s\n", time.Since(begin).Seconds())
 }
