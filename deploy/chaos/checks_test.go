@@ -154,19 +154,31 @@ func (s *scene) parade() {
 	s.kraken.Pause(false)
 }
 
-// seeMinute waits until a minute is closed in which there were prices and trades: a quick run may be
-// over before.
+// seeMinute waits until a minute is closed in which there were prices and trades.
 func (s *scene) seeMinute() {
 	s.t.Helper()
-	eventually(s.t, "a candle", 3*time.Minute, func() error {
-		candles, err := rows[struct{ N int }](s.t.Context(), s.in, "SELECT count() AS n FROM v_candles_1m WHERE trades > 0")
-		if err != nil {
-			return err
+	eventually(s.t, "a candle", 3*time.Minute, s.minuteClosed)
+}
+
+// minuteClosed is nil once a minute is closed in which there were prices and trades.
+func (s *scene) minuteClosed() error {
+	candles, err := rows[struct{ N int }](s.t.Context(), s.in, "SELECT count() AS n FROM v_candles_1m WHERE trades > 0")
+	if err == nil && candles[0].N == 0 {
+		err = errors.New("no minute is closed yet")
+	}
+	return err
+}
+
+// seeTrading waits until a coin has a price and a trade that are not older than an instant: the minute that passes then has both.
+func (s *scene) seeTrading(since time.Time) {
+	s.t.Helper()
+	eventually(s.t, "a price and a trade", 2*time.Minute, func() error {
+		found, err := rows[struct{ N int }](s.t.Context(), s.in, fmt.Sprintf(`SELECT count() AS n FROM v_prices WHERE reason = '' AND time >= fromUnixTimestamp(%[1]d)
+			AND coin_id IN (SELECT coin_id FROM v_ticks WHERE kind = 'trade' AND event_time >= fromUnixTimestamp(%[1]d))`, since.Unix()))
+		if err == nil && found[0].N == 0 {
+			err = errors.New("there is no coin with both")
 		}
-		if candles[0].N == 0 {
-			return errors.New("no minute is closed yet")
-		}
-		return nil
+		return err
 	})
 }
 

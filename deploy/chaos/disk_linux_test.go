@@ -140,9 +140,9 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	defer cancel()
 	r := newRound(ctx, t, build(t), seedOf(t))
 	smallDisk(t, r.in.dir, diskBytes)
-	r.put(0) // prices are to be of now
+	r.put(-minutePasses)
 	r.rest = read(ctx, r.in.rest)
-	p := r.start("live", "")
+	p := r.passMinute(r.start("live", "")) // from here on prices are of now
 	eventually(t, "being ready", time.Minute, r.in.ready)
 	r.seeMinute()
 	for i := range times {

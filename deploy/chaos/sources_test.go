@@ -79,18 +79,21 @@ var minuteViews = []string{"v_markets", "v_global", "v_peg", "v_rates", "v_defi"
 // seeMinuteViews waits until each fold of log minutes has closed one.
 func (s *scene) seeMinuteViews() {
 	s.t.Helper()
-	eventually(s.t, "rows of "+fmt.Sprint(minuteViews), 3*time.Minute, func() error {
-		for _, view := range minuteViews {
-			list, err := rows[struct{ N int }](s.t.Context(), s.in, "SELECT count() AS n FROM "+view)
-			if err != nil {
-				return err
-			}
-			if list[0].N == 0 {
-				return fmt.Errorf("%s is empty", view)
-			}
+	eventually(s.t, "rows of "+fmt.Sprint(minuteViews), 3*time.Minute, s.minuteViewsFilled)
+}
+
+// minuteViewsFilled is nil once each fold of log minutes has closed one.
+func (s *scene) minuteViewsFilled() error {
+	for _, view := range minuteViews {
+		list, err := rows[struct{ N int }](s.t.Context(), s.in, "SELECT count() AS n FROM "+view)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		if list[0].N == 0 {
+			return fmt.Errorf("%s is empty", view)
+		}
+	}
+	return nil
 }
 
 // mayBeEmpty are views that have a row only if a coin loses its peg or changes, or the ECB is asked.

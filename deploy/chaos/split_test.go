@@ -103,8 +103,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	r.cluster = newCluster(t, binary, r.scene, kills < splitRoundKills)
 	r.operator = newOperator(t, r.cluster.nodes[processNodeA].dir, seed)
 	// The producers' minute is over with their first death.
-	ahead := time.Minute + schemas.AllowedLateness
-	r.put(-ahead)
+	r.put(-minutePasses)
 	for name, n := range r.cluster.nodes {
 		if name != processNodeC {
 			n.start(t, "") // all at once: who comes first finds nothing there

@@ -94,6 +94,7 @@ func TestAddedFoldRunsFromLogToReplay(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
 	}
+	alone(t)
 	kafka := deploytest.FreeAddr(t)
 	d, err := startBuilt([]string{"-overlay", overlayOf(t, t.TempDir())}, deploytest.FreeAddr(t), deploytest.FreeAddr(t), kafka, "--feeds", "none")
 	if err != nil {

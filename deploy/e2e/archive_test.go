@@ -23,6 +23,7 @@ func TestReplayReadsBehindTheBroker(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
 	}
+	alone(t)
 	t.Setenv("MARKETLOG_ARCHIVE_ENABLED", "true")
 	t.Setenv("MARKETLOG_RETENTION_LOG_BYTES", "67108864")
 	kafka := deploytest.FreeAddr(t)

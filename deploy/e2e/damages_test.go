@@ -25,38 +25,40 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// damagesVariable is how long the demo runs whose copies are damaged: 10m in the nightly gate.
+// damagesVariable is how long the demo runs whose copies are damaged: 10m in the nightly gate; else as long as it takes to have
+// all that is damaged.
 const damagesVariable = "MARKETLOG_DAMAGES"
 
 // damagesOfSegments is how many of the damages are of segments of the log; the first ones are.
 const damagesOfSegments = 3
 
 // segmentedLogBytes makes segments that are sealed within the short form.
-const segmentedLogBytes = "268435456"
+const segmentedLogBytes = "134217728"
 
 // Whatever is damaged of a demo's directory, the next start names it, the remedy it gives mends it, and the views are what they were.
 func TestDamagesOfADemoAreMended(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
 	}
-	long := 90 * time.Second
+	var long time.Duration
 	if text := os.Getenv(damagesVariable); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("%s=%q, want how long the demo runs, as 10m", damagesVariable, text)
 		}
 	}
+	alone(t)
 	t.Setenv("MARKETLOG_RETENTION_LOG_BYTES", segmentedLogBytes)
 	d, err := startDemo(deploytest.FreeAddr(t), deploytest.FreeAddr(t), deploytest.FreeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(filepath.Dir(d.dir))
-	select {
-	case err := <-d.ended:
-		t.Fatalf("the demo ended: %v\n%s", err, d.logEnd())
-	case <-time.After(long): // it makes what is damaged
-	}
+	d.await(t, "/readyz", "200", func(status int, _ map[string]any) bool { return status == http.StatusOK })
+	d.lives(t, long, func() bool {
+		candles := d.query(t, "SELECT count() AS n FROM v_candles_1m WHERE trades > 0")
+		return len(sealedSegments(t, d.dir)) > 0 && len(candles) > 0 && fmt.Sprint(candles[0]["n"]) != "0"
+	})
 	if err := d.process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +131,21 @@ func TestDamagesOfADemoAreMended(t *testing.T) {
 				t.Errorf("mended, the views are not what they were: %s", differs)
 			}
 		})
+	}
+}
+
+// lives waits until the demo has run for so long, and has made what is damaged.
+func (d *demo) lives(t *testing.T, long time.Duration, made func() bool) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < long || !made(); time.Sleep(time.Second) { // it is another process's time
+		select {
+		case err := <-d.ended:
+			t.Fatalf("the demo ended: %v\n%s", err, d.logEnd())
+		default:
+		}
+		if since := time.Since(began); since > long+demoPatience {
+			t.Fatalf("in %s the demo sealed no segment of ticks.v1, or closed no minute\n%s", since, d.logEnd())
+		}
 	}
 }
 
@@ -273,6 +290,16 @@ func same(want, got map[string]string) string {
 // sealedSegment is the first segment of a partition of ticks that has others behind it.
 func sealedSegment(t *testing.T, dir string) string {
 	t.Helper()
+	sealed := sealedSegments(t, dir)
+	if len(sealed) == 0 {
+		t.Fatal("no partition of ticks.v1 has a sealed segment: the demo was too short")
+	}
+	return sealed[0]
+}
+
+// sealedSegments are the first segments of the partitions of ticks that have others behind it.
+func sealedSegments(t *testing.T, dir string) (sealed []string) {
+	t.Helper()
 	partitions, err := filepath.Glob(filepath.Join(dir, "log", "partitions", "ticks.v1-*"))
 	if err != nil {
 		t.Fatal(err)
@@ -289,11 +316,10 @@ func sealedSegment(t *testing.T, dir string) string {
 				}
 				return strings.Compare(a, b)
 			})
-			return segments[0]
+			sealed = append(sealed, segments[0])
 		}
 	}
-	t.Fatal("no partition of ticks.v1 has a sealed segment: the demo was too short")
-	return ""
+	return sealed
 }
 
 // largestPart is the folder of the largest part of ticks.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -30,7 +31,7 @@ type demo struct {
 }
 
 var theDemo struct {
-	once sync.Once
+	sync.Mutex
 	demo *demo
 	err  error
 }
@@ -38,16 +39,39 @@ var theDemo struct {
 // demoPatience is how long the demo may take until something is there; slow machines run many tests at once.
 const demoPatience = 8 * time.Minute
 
-// beginDemo starts it, unless it was.
-func beginDemo() {
-	theDemo.once.Do(func() {
+// beginDemo starts it, unless it runs.
+func beginDemo() (*demo, error) {
+	theDemo.Lock()
+	defer theDemo.Unlock()
+	if theDemo.demo == nil && theDemo.err == nil {
 		addrs, err := freeAddrs(3)
-		if err != nil {
-			theDemo.err = err
-			return
+		if err == nil {
+			theDemo.demo, err = startDemo(addrs[0], addrs[1], addrs[2])
 		}
-		theDemo.demo, theDemo.err = startDemo(addrs[0], addrs[1], addrs[2])
-	})
+		theDemo.err = err
+	}
+	return theDemo.demo, theDemo.err
+}
+
+// endDemo stops it, if it runs. With an error no other is started.
+func endDemo(after error) error {
+	theDemo.Lock()
+	defer theDemo.Unlock()
+	d := theDemo.demo
+	theDemo.demo, theDemo.err = nil, errors.Join(theDemo.err, after)
+	if d == nil {
+		return nil
+	}
+	return d.end()
+}
+
+// alone ends the shared demo for a slow test that runs an instance of its own: the demo would take its part of the processors all the
+// time. A test that asks for it later starts it again.
+func alone(t *testing.T) {
+	t.Helper()
+	if err := endDemo(nil); err != nil {
+		t.Error(err)
+	}
 }
 
 // freeAddrs are loopback addresses that nobody listens on.
@@ -69,11 +93,10 @@ func runningDemo(t *testing.T) *demo {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")
 	}
-	beginDemo()
-	if theDemo.err != nil {
-		t.Fatal(theDemo.err)
+	d, err := beginDemo()
+	if err != nil {
+		t.Fatal(err)
 	}
-	d := theDemo.demo
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the demo's log ends with\n%s", d.logEnd())

@@ -176,6 +176,7 @@ func TestThousandPastPricesAreExplained(t *testing.T) {
 		}
 	}
 	t.Logf("MARKETLOG_EXPLAIN_SEED=%d repeats this", seed)
+	alone(t)
 	cfg := startInstance(t)
 	w := newExplainedWorld(seed)
 	w.write(t, cfg, time.Now().UTC().Truncate(time.Minute).Add(-20*time.Minute))

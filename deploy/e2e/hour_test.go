@@ -37,6 +37,7 @@ func TestReplayEqualsAnAcceleratedRunWithFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	alone(t)
 	d, err := startDemo(deploytest.FreeAddr(t), deploytest.FreeAddr(t), deploytest.FreeAddr(t), "--sim-speed", "60", "--sim-seed", "7")
 	if err != nil {
 		t.Fatal(err)

@@ -312,6 +312,7 @@ func (r *runningImage) stop(t *testing.T) {
 }
 
 func TestImages(t *testing.T) {
+	alone(t)
 	needNamespaces(t)
 	binary := filepath.Join(t.TempDir(), "marketlog")
 	if err := deploytest.BuildBinary(binary); err != nil {

@@ -160,6 +160,7 @@ func lastLine(t *testing.T, text string, into any) {
 }
 
 func TestReplayOfARunningInstance(t *testing.T) {
+	alone(t)
 	cfg := startInstance(t)
 	writeRawTicks(t, cfg, time.Now().UTC().Truncate(time.Minute).Add(-20*time.Minute), 300)
 	replay := func(wantCode int, args ...string) (result processors.ReplayResult) {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -39,14 +40,10 @@ func (m endingTheDemo) Run() int {
 	// Where all tests are run it begins at once: its first minute passes while recordings are played, which come first by the name
 	// of their file.
 	if _, err := engine.Find(""); err == nil && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
-		go beginDemo()
+		go func() { _, _ = beginDemo() }() // who asks for it is told
 	}
 	code := m.M.Run()
-	theDemo.once.Do(func() {}) // it may be starting
-	if theDemo.demo == nil {
-		return code
-	}
-	if err := theDemo.demo.end(); err != nil {
+	if err := endDemo(errors.New("all tests have ended")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -175,13 +176,16 @@ func TestOlderTablesAreMigratedWithTheirRows(t *testing.T) {
 	}
 }
 
+// cutEvery is how many statements lie between two that are cut off in one run; the first is drawn, so that each is at some time.
+const cutEvery = 31
+
 // Wherever a migration is cut off, before or after a statement took effect, the next one completes it.
 func TestInterruptedMigrationIsMadeAgain(t *testing.T) {
 	whole := newStore(t)
 	want := queryStrings(t, whole, schema, whole.Database())
 	cut := errors.New("cut off")
 	for _, late := range []bool{false, true} {
-		for n, ended := 0, false; !ended; n += 19 {
+		for n, ended := rand.IntN(cutEvery), false; !ended; n += cutEvery {
 			cfg := newConfig(t)
 			way := &wire{RoundTripper: cfg.Transport}
 			cfg.Transport = way

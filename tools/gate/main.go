@@ -35,10 +35,10 @@ func main() {
 	steps := []step{
 		{name: "format", run: format},
 		{name: "lint", run: lint, beside: true},
-		{name: "schemas", run: schemas},
+		{name: "schemas", run: schemas, beside: true},
 		{name: "quick", run: quick},
 		{name: "deadcode", run: deadcode, beside: true},
-		{name: "vulnerabilities", run: vulnerabilities},
+		{name: "vulnerabilities", run: vulnerabilities, beside: true},
 		{name: "slow", run: slowTests},
 		{name: "races", run: races},
 	}

@@ -51,11 +51,8 @@ var slow = map[string][]string{
 // otherProcess are the packages whose tests start the program as another process: the race detector in theirs sees nothing of it.
 var otherProcess = []string{"deploy/chaos", "deploy/e2e"}
 
-// besideRace are the packages whose slow tests run beside the race detector, so many that both processors end at about the same time.
-var besideRace = otherProcess
-
-// behindRace are those of their tests that run on the other processor none the less.
-var behindRace = map[string][]string{"deploy/chaos": {"TestFullArchiveLosesNothing", "TestFullDiskLosesNothing"}}
+// patient are the packages whose slow tests compute and hold nothing to a deadline of seconds: they take what other tests leave.
+var patient = []string{"stream/history", "deploy/embedded/engine"}
 
 // sequential are the packages that start no goroutine, to which a test holds them: the race detector would see nothing there,
 // and takes twice the time.
@@ -64,6 +61,13 @@ var sequential = []string{
 	"producers/exchanges", "producers/reference", "producers/yields", "query/coins", "query/earn", "query/explain", "query/fiat", "query/globalstats", "query/prices",
 	"query/providers", "query/records", "query/stablecoins", "query/symbols", "query/usage",
 	"schemas", "stream/history", "stream/history/rows",
+}
+
+// unraced are quick tests which the race detector is spared, where it takes up to ten times as long: one goroutine decodes, and one client
+// reads what another program reads again; both are done in other tests by several at once.
+var unraced = map[string][]string{
+	"deploy/embedded/engine": {"TestEveryFormatIsReadByAnotherParser"},
+	"producers":              {"TestRecordingsDecodeAsBefore"},
 }
 
 // longest are the packages whose tests take longest, the longest first, by the table that the gate prints.

@@ -161,11 +161,18 @@ func TestEveryTestHasAStageAndEveryStageATarget(t *testing.T) {
 			holders[name] = append(holders[name], folder)
 		}
 	}
-	for folder, names := range slow {
-		for _, name := range names {
-			if got := holders[name]; !slices.Equal(got, []string{folder}) {
-				t.Errorf("%s of %s is in %v, want it there and nowhere else", name, folder, got)
+	for _, table := range []map[string][]string{slow, unraced} {
+		for folder, names := range table {
+			for _, name := range names {
+				if got := holders[name]; !slices.Equal(got, []string{folder}) {
+					t.Errorf("%s of %s is in %v, want it there and nowhere else", name, folder, got)
+				}
 			}
+		}
+	}
+	for _, name := range patient {
+		if len(slow[name]) == 0 {
+			t.Errorf("%s has no slow test", name)
 		}
 	}
 	for _, target := range []string{"test", "slow", "gate", "nightly"} {

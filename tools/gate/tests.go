@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // How often the kill tests kill; `make chaos` kills a thousand times.
@@ -34,32 +35,41 @@ func quick(io.Writer) []result {
 	return slices.Concat(run.results(), tools.results())
 }
 
-// slowTests runs what `make gate` runs behind it, on two processors: on one the quick tests again, with the race detector, which the
-// quick stage ran without it, and then slow tests; on the other the slow tests of those packages that have the longest.
-func slowTests(io.Writer) []result {
+// slowTests runs what `make gate` runs behind it: the slow tests on one processor, and on the other the quick tests again, with the race
+// detector, which the quick stage ran without it. What is compiled for the detector, and then the patient ones of the slow tests, take
+// what these leave of both: they wait for a third of their time.
+func slowTests(out io.Writer) []result {
 	all, err := packagesInOrder()
 	if err != nil {
 		return []result{check("embedded", "go list", err)}
 	}
-	unraced := slices.Concat(otherProcess, sequential)
-	raced := slices.DeleteFunc(all, func(name string) bool { return slices.Contains(unraced, strings.TrimPrefix(name, "./")) })
+	raced := slices.DeleteFunc(all, func(name string) bool {
+		return slices.Contains(slices.Concat(otherProcess, sequential), strings.TrimPrefix(name, "./"))
+	})
+	last := paths(patient)
+	first := slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(last, name) })
 	detector, results := raceDetector()
-	if detector { // on all processors; the tests show a failure
-		_ = compile(raced)
+	one := func(name string, arguments ...string) testRun {
+		return testRun{name: name, tier: "embedded", folder: ".", kills: slowKills, arguments: append([]string{"-p", "1"}, arguments...)}
 	}
-	one := func(name string, tests map[string][]string, list []string) testRun {
-		return testRun{name: name, tier: "embedded", folder: ".", kills: slowKills, arguments: append([]string{"-p", "1", "-run", only(tests, "")}, list...)}
-	}
-	beside := paths(besideRace)
-	others := one("slow", slow, slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(beside, name) }))
-	last := one("last", behindRace, packages(behindRace))
-	long := one("beside", slow, append([]string{"-skip", only(behindRace, "")}, beside...))
-	again := testRun{name: "race", tier: "embedded", folder: ".", kills: slowKills, race: detector,
-		arguments: append([]string{"-p", "1", "-skip", only(slow, "")}, raced...)}
-	other := make(chan []result)
-	go func() { other <- long.results() }()
-	results = slices.Concat(results, again.results(), others.results(), last.results(), <-other)
-	return results
+	again := one("race", append([]string{"-skip", only(slow, "") + "|" + only(unraced, "")}, raced...)...)
+	again.race = detector
+	long := one("slow", append([]string{"-run", only(slow, "")}, first...)...)
+	yielded := one("patient", append([]string{"-run", only(slow, "")}, last...)...)
+	yielded.yields = true
+
+	compiled := make(chan struct{})
+	behind, beside := make(chan []result, 1), make(chan []result, 1)
+	go func() {
+		if detector {
+			compile(out, raced)
+		}
+		close(compiled)
+		behind <- yielded.results()
+	}()
+	go func() { beside <- long.results() }()
+	<-compiled
+	return slices.Concat(results, again.results(), <-beside, <-behind)
 }
 
 // races runs the slow tests of the packages that start goroutines with the race detector.
@@ -68,22 +78,21 @@ func races(io.Writer) []result {
 	if !detector {
 		return results
 	}
-	unraced := paths(slices.Concat(otherProcess, sequential))
-	list := slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(unraced, name) })
+	without := paths(slices.Concat(otherProcess, sequential))
+	list := slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(without, name) })
 	run := testRun{name: "races", tier: "embedded", folder: ".", kills: slowKills, race: true,
 		arguments: append([]string{"-p", "1", "-run", only(slow, "")}, list...)}
 	return append(results, run.results()...)
 }
 
-// compile fills the cache with the tests of packages for the race detector, on all processors, and runs none of them.
-func compile(packages []string) error {
-	command := exec.Command("go", append([]string{"test", "-race", "-vet=off", "-exec", "true"}, packages...)...)
-	command.Env = append(asShipped(), "CGO_ENABLED=1")
-	out, err := command.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("compiling the tests: %w\n%s", err, out)
-	}
-	return nil
+// compile fills the cache with packages and their tests for the race detector. It gives way to the tests that run meanwhile, and links
+// nothing, which would be done once more where a test is run. What does not compile fails there too, and is told there.
+func compile(out io.Writer, packages []string) {
+	begin := time.Now()
+	command := yielding("go", append([]string{"list", "-race", "-test", "-export"}, packages...)...)
+	command.Env = lavish(append(asShipped(), "CGO_ENABLED=1"))
+	_ = command.Run()
+	fmt.Fprintf(out, "compiled for the race detector in %.1f s\n", time.Since(begin).Seconds())
 }
 
 // packagesInOrder are the packages of the repository, those with the longest tests first: the one that begins last is what
@@ -132,6 +141,7 @@ func haveCompiler() error {
 type testRun struct {
 	name, tier, folder, kills string
 	race                      bool
+	yields                    bool // to all other programs
 	arguments                 []string
 }
 
@@ -153,7 +163,11 @@ func (r testRun) results() []result {
 		arguments = append(arguments, "-race")
 		environment = append(environment, "CGO_ENABLED=1")
 	}
-	command := exec.Command("go", append(arguments, r.arguments...)...)
+	arguments = append(arguments, r.arguments...)
+	command := exec.Command("go", arguments...)
+	if r.yields {
+		command = yielding("go", arguments...)
+	}
 	command.Dir = r.folder
 	command.Stderr = os.Stdout
 	command.Env = environment

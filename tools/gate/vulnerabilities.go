@@ -18,7 +18,7 @@ const foundSome = 3
 // vulnerabilities asks the Go vulnerability database about what the program calls. A machine that does not reach the
 // database skips it and says so: nothing is known then, good or bad.
 func vulnerabilities(to io.Writer) []result {
-	command := exec.Command("go", "run", vulncheck, "./...")
+	command := yielding("go", "run", vulncheck, "./...")
 	out, err := command.CombinedOutput()
 	fmt.Fprintf(to, "%s", out)
 	return []result{judge(out, err)}

@@ -383,6 +383,7 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
   for (const [path, use, still] of routes) {
     const where = `${path} at ${width}, ${colorScheme}`
     const { page, seen } = await watch(context, where, base)
+    const began = Date.now()
     try {
       await page.goto(base + path)
       if (thorough || still) await use(page, where, seen)
@@ -394,6 +395,7 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
     } catch (e) {
       fault(where, e.message)
     }
+    say({ figure: `${where} took, s`, value: (Date.now() - began) / 1000 })
     await page.close()
   }
   await context.close()
