@@ -284,7 +284,7 @@ const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/r
   const where = "a killed server"
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
   const page = await context.newPage()
-  page.setDefaultTimeout(120_000)
+  page.setDefaultTimeout(240_000) // a new instance has its table a minute after its first price, on a busy machine two
   await page.goto(mortal + "/")
   await page.waitForSelector("#live .going")
   const before = await page.getAttribute('tr[data-id="bitcoin"] .price', "data-value")
