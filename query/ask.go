@@ -41,7 +41,7 @@ func (s *Server) Ask(ctx *fasthttp.RequestCtx, who Caller, id string, params map
 
 func (s *Server) ask(ctx *fasthttp.RequestCtx, who Caller, e *compiled, params map[string]string, now time.Time) (Answer, error) {
 	if !who.Plan.Allows(e.Needs) {
-		return Answer{}, planRequired(who.Plan)
+		return Answer{}, s.planRequired(who.Plan, e.Needs)
 	}
 	var verdict limits.Decision
 	if !e.Uncounted {

@@ -58,8 +58,9 @@ func (r *Request) withinPlan() error {
 	oldest := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays)
 	for i := range r.endpoint.Params {
 		if p := &r.endpoint.Params[i]; p.Planned && r.values[i].set && r.values[i].at.Before(oldest) {
-			return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired,
-				Message: fmt.Sprintf("the plan %s includes %d days of history: %s must be %s or later", r.Plan.Name, r.Plan.HistoryDays, p.Name, FormatTime(oldest.UnixNano()))}
+			why := fmt.Sprintf("must be %s or later", FormatTime(oldest.UnixNano()))
+			return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired, Fields: map[string][]string{p.Name: {why}},
+				Message: fmt.Sprintf("the plan %s includes %d days of history: %s %s", r.Plan.Name, r.Plan.HistoryDays, p.Name, why)}
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +53,7 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 	}
 	if !who.Plan.Allows(e.Needs) {
 		s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
-		return s.fail(ctx, planRequired(who.Plan))
+		return s.fail(ctx, s.planRequired(who.Plan, e.Needs))
 	}
 	var verdict limits.Decision
 	if e.Uncounted {
@@ -77,9 +78,13 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 	return s.send(ctx, answer, e.cache)
 }
 
-// planRequired refuses what a plan does not include.
-func planRequired(plan *limits.Plan) *Error {
-	return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired, Message: "the plan " + plan.Name + " does not include this operation"}
+// planRequired refuses what a plan does not include, and names those that do.
+func (s *Server) planRequired(plan *limits.Plan, needs limits.Feature) *Error {
+	message := "the plan " + plan.Name + " does not include this operation"
+	if others := limits.PlansWith(s.plans, needs); len(others) > 0 {
+		message += "; these do: " + strings.Join(others, ", ")
+	}
+	return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired, Message: message}
 }
 
 // answer checks the parameters and calls the endpoint. A panic in it costs this request only.

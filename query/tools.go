@@ -78,7 +78,7 @@ func (s *Server) Authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, 
 func (s *Server) RequirePlan(ctx *fasthttp.RequestCtx, who Caller, needs limits.Feature, now time.Time) error {
 	s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, limits.Plain, now))
 	if !who.Plan.Allows(needs) {
-		return planRequired(who.Plan)
+		return s.planRequired(who.Plan, needs)
 	}
 	return nil
 }

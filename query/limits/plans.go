@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -59,6 +60,19 @@ func (p *Plan) Allows(f Feature) bool {
 		return p.Details
 	}
 	return true
+}
+
+// PlansWith are the names of the plans that allow a feature, by how many requests a minute they allow, the fewest first.
+func PlansWith(plans map[string]*Plan, f Feature) []string {
+	with := slices.DeleteFunc(slices.Collect(maps.Values(plans)), func(p *Plan) bool { return !p.Allows(f) })
+	slices.SortFunc(with, func(a, b *Plan) int {
+		return cmp.Or(cmp.Compare(uint(a.PerMinute-1), uint(b.PerMinute-1)), strings.Compare(a.Name, b.Name)) // 0 is without bound, and last
+	})
+	var names []string
+	for _, p := range with {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // Names of the plans that the server itself hands out: Free to those without a key where that is

@@ -55,7 +55,9 @@ type coinRates struct {
 func (u *Unit) index(now time.Time) (*index, error) {
 	current := u.yieldStore.Current(now)
 	if current.Time == 0 {
-		return nil, query.Starting("no minute of rates was folded yet")
+		starting := query.Starting("no minute of rates was folded yet")
+		starting.RetryAfter = int(time.Minute/time.Second) - now.Second() // its first minute ends with that of the clock
+		return nil, starting
 	}
 	snapshot := u.catalog.Snapshot()
 	if held := u.indexed.Load(); held != nil && held.current == current && held.coinsVersion == snapshot.CoinsVersion {
