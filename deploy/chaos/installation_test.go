@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/marketlog/marketlog/deploy/chaos/scripted"
+	"github.com/marketlog/marketlog/deploy/deploytest"
 )
 
 // installation is what can be looked at while its processes come and go: the log, the views, and what
@@ -71,12 +71,7 @@ func (in *installation) acked(t *testing.T) map[string]bool {
 func freePorts(t *testing.T, addrs ...*string) {
 	t.Helper()
 	for _, addr := range addrs {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatalf("finding a free port: %v", err)
-		}
-		defer listener.Close()
-		*addr = listener.Addr().String()
+		*addr = deploytest.FreeAddr(t)
 	}
 }
 

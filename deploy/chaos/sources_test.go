@@ -73,8 +73,9 @@ func (p *polled) settings(short bool) (list []string) {
 	return list
 }
 
-// minuteViews are what the folds of log minutes make, by the view of each that has a row soonest.
-var minuteViews = []string{"v_markets", "v_global", "v_peg", "v_rates", "v_defi", "v_earn_products"}
+// minuteViews are what the folds of log minutes make, by the view of each that has a row soonest, and v_movers, which is last: it needs the
+// rows of many coins.
+var minuteViews = []string{"v_markets", "v_global", "v_peg", "v_rates", "v_defi", "v_earn_products", "v_movers"}
 
 // seeMinuteViews waits until each fold of log minutes has closed one.
 func (s *scene) seeMinuteViews() {

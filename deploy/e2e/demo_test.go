@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -77,12 +76,11 @@ func alone(t *testing.T) {
 // freeAddrs are loopback addresses that nobody listens on.
 func freeAddrs(n int) (addrs []string, err error) {
 	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		addr, err := deploytest.FreeAddress()
 		if err != nil {
-			return nil, fmt.Errorf("finding a free port: %w", err)
+			return nil, err
 		}
-		defer listener.Close() // not before all are found, which then differ
-		addrs = append(addrs, listener.Addr().String())
+		addrs = append(addrs, addr)
 	}
 	return addrs, nil
 }

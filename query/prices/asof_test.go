@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/views"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 func (w *world) decode(path string, into any) int {
@@ -183,6 +184,26 @@ func TestAsOfWithoutMemoryGoesByWhenAPriceWasWritten(t *testing.T) {
 		status = w.decode("/api/v1/prices/btc?asOf="+start.Add(after).Format(time.RFC3339Nano), &priced)
 		if a := priced.Data.Aggregated; status != http.StatusOK || a.Timestamp != query.FormatTime(want.UnixNano()) || a.IsStale {
 			t.Errorf("%s after: %d, the price of %s (stale: %t), want the fresh one of %s", after, status, a.Timestamp, a.IsStale, want.Format(time.RFC3339))
+		}
+	}
+}
+
+// Where the log has ended, what the tables have is all: records have their time in milliseconds, and now is finer.
+func TestAsOfBehindTheEndOfTheLog(t *testing.T) {
+	w := newWorld(t)
+	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.now = start
+	w.market("bitcoin", []string{"kraken", "BTC/USD", "USD", "last=1"})
+	w.arrive("bitcoin", start, start)
+	end := start.Add(500*time.Millisecond + 999*time.Microsecond)
+	partition := views.PartitionOf("bitcoin", 8)
+	w.must(w.priceCache.Apply(views.TailRecord{Partition: partition, Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano()}}}}))
+	w.now = start.Add(time.Minute)
+	for lag, want := range map[time.Duration]int{0: http.StatusOK, time.Millisecond: http.StatusServiceUnavailable} {
+		w.written = map[int32]time.Time{partition: end.Truncate(time.Millisecond).Add(-lag)}
+		var got prices.ExplainBody
+		if status := w.decode("/api/v1/prices/btc/explain?asOf="+start.Add(30*time.Second).Format(time.RFC3339Nano), &got); status != want {
+			t.Errorf("tables that are %s behind answer %d, want %d", lag, status, want)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (b *PriceCache) kept(ctx context.Context, history PublishedPrices, coins []
 		return err
 	}
 	// What others served before this process did is recorded before its own steps.
-	if began := b.steps.began(); recorded.UnixNano() < min(asOf.UnixNano(), began) {
+	if began, answers := b.steps.began(); answers && recorded.Before(logged(min(asOf.UnixNano(), began))) {
 		return ErrHistoryBehind
 	}
 	written, err := history.PricesWritten(ctx)
@@ -219,13 +219,16 @@ func (b *PriceCache) kept(ctx context.Context, history PublishedPrices, coins []
 	for _, id := range coins {
 		partition := PartitionOf(id, int32(len(b.nows)))
 		// The log's own now, as far as this process has read it, ends what there is to be written.
-		until := min(asOf.UnixNano(), b.nows[partition].Load())
-		if at, known := written[partition]; known && at.UnixNano() < until {
+		until := logged(min(asOf.UnixNano(), b.nows[partition].Load()))
+		if at, known := written[partition]; known && at.Before(until) {
 			return ErrHistoryBehind
 		}
 	}
 	return nil
 }
+
+// logged is a time, Unix nanoseconds, as records of the log have theirs: in milliseconds.
+func logged(at int64) time.Time { return time.UnixMilli(at / int64(time.Millisecond)) }
 
 // join makes entries of records of coins: of the newest price of each, and of the record that says why there is no newer one.
 func join(entries map[string]*Entry, records []*eventsv1.PriceRecord, coins map[string]schemas.Coin) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -73,14 +72,11 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 	}
 }
 
-// began is when the process first answered, Unix nanoseconds; long ago if it does not, so that nothing is waited for.
-func (s *ServedSteps) began() int64 {
+// began is when the process first answered, Unix nanoseconds; false if it does not answer yet.
+func (s *ServedSteps) began() (at int64, answers bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.clock == nil {
-		return math.MinInt64
-	}
-	return s.since
+	return s.since, s.clock != nil
 }
 
 // read takes that readers get what a record of prices.v1 holds. The order of the log is that of the offsets of what causes its records.
