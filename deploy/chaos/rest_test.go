@@ -250,7 +250,7 @@ func (r *reader) checkPast(t *testing.T) {
 		}
 	}
 	t.Logf("of %d prices that were served, %d are given again as of then", len(samples), same)
-	if same < len(samples)/2 {
+	if same < len(samples)/4 { // kills may come every other second
 		t.Errorf("of %d prices that were served, only %d are given again as of then", len(samples), same)
 	}
 }

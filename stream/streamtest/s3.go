@@ -92,7 +92,7 @@ func startS3(program, folder string) (*S3Process, error) {
 	}
 }
 
-// Addr returns HOST:PORT; it stays the same through restarts.
+// Addr returns HOST:PORT.
 func (s *S3Process) Addr() string { return s.addr }
 
 // NewBucket makes a bucket of t alone, and returns its name and the folder where its objects lie as files.
@@ -104,12 +104,6 @@ func (s *S3Process) NewBucket(t testing.TB) (name, folder string) {
 	}
 	return filepath.Base(folder), folder
 }
-
-// Kill ends the server at once.
-func (s *S3Process) Kill() { s.kill() }
-
-// Restart starts the server again on the same folder and port, and waits until it answers.
-func (s *S3Process) Restart(t testing.TB) { t.Helper(); s.restart(t) }
 
 func s3Answers(addr string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

@@ -72,7 +72,7 @@ var unraced = map[string][]string{
 
 // longest are the packages whose tests take longest, the longest first, by the table that the gate prints.
 var longest = []string{
-	"deploy/e2e", "deploy/cli", "processors", "stream/history", "deploy/chaos", "deploy/embedded", "producers/simulator/venues",
+	"deploy/e2e", "deploy/chaos", "processors", "deploy/cli", "stream/history", "deploy/embedded", "producers/simulator/venues",
 	"deploy/embedded/engine", "deploy/embedded/sqlport",
 }
 

@@ -36,8 +36,8 @@ func quick(io.Writer) []result {
 }
 
 // slowTests runs what `make gate` runs behind it: the slow tests on one processor, and on the other the quick tests again, with the race
-// detector, which the quick stage ran without it. What is compiled for the detector, and then the patient ones of the slow tests, take
-// what these leave of both: they wait for a third of their time.
+// detector, which the quick stage ran without it, and then slow tests too, a package at a time. What is compiled for the detector, and
+// then the patient ones of the slow tests, take what these leave of both: they wait for a third of their time.
 func slowTests(out io.Writer) []result {
 	all, err := packagesInOrder()
 	if err != nil {
@@ -47,14 +47,25 @@ func slowTests(out io.Writer) []result {
 		return slices.Contains(slices.Concat(otherProcess, sequential), strings.TrimPrefix(name, "./"))
 	})
 	last := paths(patient)
-	first := slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(last, name) })
+	queue := make(chan string, len(all))
+	for _, name := range all {
+		if slices.Contains(packages(slow), name) && !slices.Contains(last, name) {
+			queue <- name
+		}
+	}
+	close(queue)
 	detector, results := raceDetector()
 	one := func(name string, arguments ...string) testRun {
 		return testRun{name: name, tier: "embedded", folder: ".", kills: slowKills, arguments: append([]string{"-p", "1"}, arguments...)}
 	}
 	again := one("race", append([]string{"-skip", only(slow, "") + "|" + only(unraced, "")}, raced...)...)
 	again.race = detector
-	long := one("slow", append([]string{"-run", only(slow, "")}, first...)...)
+	take := func() (results []result) {
+		for name := range queue {
+			results = append(results, one("slow-"+strings.ReplaceAll(strings.TrimPrefix(name, "./"), "/", "-"), "-run", only(slow, ""), name).results()...)
+		}
+		return results
+	}
 	yielded := one("patient", append([]string{"-run", only(slow, "")}, last...)...)
 	yielded.yields = true
 
@@ -67,9 +78,9 @@ func slowTests(out io.Writer) []result {
 		close(compiled)
 		behind <- yielded.results()
 	}()
-	go func() { beside <- long.results() }()
+	go func() { beside <- take() }()
 	<-compiled
-	return slices.Concat(results, again.results(), <-beside, <-behind)
+	return slices.Concat(results, again.results(), take(), <-beside, <-behind)
 }
 
 // races runs the slow tests of the packages that start goroutines with the race detector.
