@@ -232,3 +232,23 @@ func TestSequentialPackagesStartNoGoroutine(t *testing.T) {
 		}
 	}
 }
+
+// Each slow test runs in one lane, and each package whose quick tests are not spared the detector in the other.
+func TestLanesLeaveNoPackageOut(t *testing.T) {
+	t.Chdir("../..")
+	all, err := packagesInOrder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raced, hurried := lanes(all)
+	got := slices.Sorted(slices.Values(slices.Concat(hurried, paths(patient))))
+	if want := packages(slow); !slices.Equal(got, want) {
+		t.Errorf("slow tests run in %v, want those in %v", got, want)
+	}
+	for _, name := range all {
+		spared := slices.Contains(paths(slices.Concat(otherProcess, sequential)), name)
+		if slices.Contains(raced, name) == spared {
+			t.Errorf("%s: with the detector %t, spared %t", name, !spared, spared)
+		}
+	}
+}

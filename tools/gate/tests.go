@@ -43,15 +43,10 @@ func slowTests(out io.Writer) []result {
 	if err != nil {
 		return []result{check("embedded", "go list", err)}
 	}
-	raced := slices.DeleteFunc(all, func(name string) bool {
-		return slices.Contains(slices.Concat(otherProcess, sequential), strings.TrimPrefix(name, "./"))
-	})
-	last := paths(patient)
-	queue := make(chan string, len(all))
-	for _, name := range all {
-		if slices.Contains(packages(slow), name) && !slices.Contains(last, name) {
-			queue <- name
-		}
+	raced, hurried := lanes(all)
+	queue := make(chan string, len(hurried))
+	for _, name := range hurried {
+		queue <- name
 	}
 	close(queue)
 	detector, results := raceDetector()
@@ -66,7 +61,7 @@ func slowTests(out io.Writer) []result {
 		}
 		return results
 	}
-	yielded := one("patient", append([]string{"-run", only(slow, "")}, last...)...)
+	yielded := one("patient", append([]string{"-run", only(slow, "")}, paths(patient)...)...)
 	yielded.yields = true
 
 	compiled := make(chan struct{})
@@ -81,6 +76,20 @@ func slowTests(out io.Writer) []result {
 	go func() { beside <- take() }()
 	<-compiled
 	return slices.Concat(results, again.results(), take(), <-beside, <-behind)
+}
+
+// lanes are the packages whose quick tests run with the race detector, and those whose slow tests are not patient, each in order.
+func lanes(all []string) (raced, hurried []string) {
+	unraced, last, have := paths(slices.Concat(otherProcess, sequential)), paths(patient), packages(slow)
+	for _, name := range all {
+		if !slices.Contains(unraced, name) {
+			raced = append(raced, name)
+		}
+		if slices.Contains(have, name) && !slices.Contains(last, name) {
+			hurried = append(hurried, name)
+		}
+	}
+	return raced, hurried
 }
 
 // races runs the slow tests of the packages that start goroutines with the race detector.
