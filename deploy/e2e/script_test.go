@@ -40,7 +40,7 @@ func (m endingTheDemo) Run() int {
 	// Where all tests are run it begins at once: its first minute passes while recordings are played, which come first by the name
 	// of their file.
 	if _, err := engine.Find(""); err == nil && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
-		go func() { _, _ = beginDemo() }() // who asks for it is told
+		go func() { _, _ = beginDemo() }() // who asks for it gets the error
 	}
 	code := m.M.Run()
 	if err := endDemo(errors.New("all tests have ended")); err != nil {

@@ -168,7 +168,7 @@ func TestMarketsThatAreNotKnownArePassedOver(t *testing.T) {
 	r := imports.Request{Format: "tardis-trades", Files: []string{w.file("trades.csv", `exchange,symbol,timestamp,local_timestamp,id,side,price,amount
 huobi,NOBODYKNOWSUSDT,1735689660000000,1735689660000001,1,buy,1,0.5
 huobi,BTCUSDT,1735689660000000,1735689660000001,1,buy,93000,0.5
-kraken,XXXXXXXX,1735689660000000,1735689660000002,2,sell,no number,0.25
+kraken,NOTAPAIR,1735689660000000,1735689660000002,2,sell,no number,0.25
 huobi,NOBODYKNOWSUSDT,1735689661000000,1735689661000003,3,sell,1,1
 `)}}
 	line := w.imported(r)

@@ -164,7 +164,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		return fmt.Errorf("connecting to the log: %w", err)
 	}
 	defer producer.Close()
-	meter := limits.NewMeter(limiter.Replica(), usageLog{producer}, time.Now)
+	meter := limits.NewMeter(limiter.Replica(), queryLog{producer}, time.Now)
 	limiter.Measure(meter)
 	streaming := ws.DefaultConfig()
 	streaming.Origins, streaming.RingBytes = in.Config.Stream.Origins, in.Config.Stream.RingBytes
@@ -280,7 +280,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	g.Go(func() error { return currencies.Run(ctx, in.Log) })
 	g.Go(func() error { return limiter.Run(ctx, in.Log) })
 	g.Go(func() error { return meter.Run(ctx, in.Log) })
-	g.Go(func() error { return priceCache.Steps().Run(ctx, meter.Replica(), servedLog{producer}, in.Log) })
+	g.Go(func() error { return priceCache.Steps().Run(ctx, meter.Replica(), queryLog{producer}, in.Log) })
 	g.Go(func() error { return server.Run(ctx) })
 	return g.Wait()
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // servedPrices remembers which price of each coin the cache returned at which instant of the query's clock. A price is known
-// here only when it has come through the log, and that is later than its second, by a time that no record holds.
+// here only when it has come through the log, and that is later than its second; ServedSteps record how much.
 type servedPrices struct {
 	mu    sync.Mutex
 	clock func() time.Time // nil: nothing is remembered

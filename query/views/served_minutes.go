@@ -11,8 +11,8 @@ import (
 const (
 	// minutesServedFor is how long it is remembered from when on a minute was served: 16 bytes a minute.
 	minutesServedFor = 7 * 24 * time.Hour
-	// minutePublishedIn is after what time a minute that ended certainly counts as published, where it is not remembered: some seconds
-	// are usual, and no record tells them.
+	// minutePublishedIn is after what time a minute that ended certainly counts as published, where it is neither remembered nor
+	// recorded; some seconds are usual.
 	minutePublishedIn = time.Minute
 )
 

@@ -57,7 +57,7 @@ func newServedSteps(partitions int32) *ServedSteps {
 // Steps are those of a price cache.
 func (b *PriceCache) Steps() *ServedSteps { return b.steps }
 
-// Begin says that the process answers from now on, by the clock that ages in its answers are taken by.
+// Begin means that the process answers from now on, by the clock that ages in its answers are taken by.
 func (s *ServedSteps) Begin(clock func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

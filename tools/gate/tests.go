@@ -106,7 +106,7 @@ func races(io.Writer) []result {
 }
 
 // compile fills the cache with packages and their tests for the race detector. It gives way to the tests that run meanwhile, and links
-// nothing, which would be done once more where a test is run. What does not compile fails there too, and is told there.
+// nothing, which would be done once more where a test is run. What does not compile fails there too, and is printed there.
 func compile(out io.Writer, packages []string) {
 	begin := time.Now()
 	command := yielding("go", append([]string{"list", "-race", "-test", "-export"}, packages...)...)
