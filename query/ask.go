@@ -3,8 +3,10 @@ package query
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -72,6 +74,12 @@ func (a namedArguments) queryAll(name string) []string {
 		return []string{text}
 	}
 	return nil
+}
+
+func (a namedArguments) names(f func(name string)) {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		f(name)
+	}
 }
 
 func (namedArguments) hints(string, []string) string { return "" }

@@ -41,6 +41,16 @@ func TestWhatIsAskedIsNeverIgnored(t *testing.T) {
 	if r := s.do(t, "GET", "/api/v1/hot?method=mean", "key-pro"); r.status != 400 || !strings.Contains(r.body, `"method"`) {
 		t.Errorf("method: got %d %s, want 400", r.status, r.body)
 	}
+	for given, meant := range map[string]string{"limits": "limit", "symbol": "symbols", "Limit": "limit", "sybmols": "symbols", "kin_d": "kind", "vieww": "view"} {
+		if r := s.do(t, "GET", "/api/v1/hot?"+given+"=1", "key-pro"); r.status != 400 || !strings.Contains(r.body, "did you mean "+meant) || !strings.Contains(r.body, `"`+given+`"`) {
+			t.Errorf("%s: got %d %s, want 400 and a word on %s", given, r.status, r.body, meant)
+		}
+	}
+	for _, like := range []string{"utm_source=x", "ats=1", "limit=3&limits=4", "flug[x]=1"} {
+		if r := s.do(t, "GET", "/api/v1/hot?"+like, "key-pro"); r.status != 200 {
+			t.Errorf("%s: got %d %s, want 200: it is like no parameter that is missing", like, r.status, r.body)
+		}
+	}
 	if r := s.do(t, "GET", "/api/v1/hot?at=2026-11-22", "key-pro"); r.status != 200 {
 		t.Errorf("a date: got %d %s", r.status, r.body)
 	}

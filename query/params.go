@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // In is where a parameter is given.
@@ -249,6 +251,8 @@ type arguments interface {
 	bare() bool
 	// has reports whether a name was given that the endpoint may not declare.
 	has(name string) bool
+	// names calls f for each query parameter that was given.
+	names(f func(name string))
 }
 
 // parse fills the request from its arguments. It is the only reader of parameters, so hot and cold
@@ -269,6 +273,11 @@ func (c *compiled) parse(args arguments, r *Request) error {
 				fault(refused.name, refused.why)
 			}
 		}
+		args.names(func(name string) {
+			if meant := c.slipped(args, name); meant != "" {
+				fault(name, "is no parameter of this operation: did you mean "+meant+"?")
+			}
+		})
 	}
 	for i := range c.Params {
 		p := &c.Params[i]
@@ -338,4 +347,23 @@ func (c *compiled) parse(args arguments, r *Request) error {
 		r.View = Tool
 	}
 	return nil
+}
+
+// slipFrom is how long a name is at least, in letters, so that one slip away from it cannot be a name of its own.
+const slipFrom = 4
+
+// slipped returns the parameter that the name of another must have meant: one slip away from it, or the same in other letters, and
+// not given itself; empty where there is none. What is like no parameter is ignored, as proxies and browsers add some.
+func (c *compiled) slipped(args arguments, name string) (meant string) {
+	for _, i := range c.query {
+		switch known := c.Params[i].Name; {
+		case known == name:
+			return ""
+		case strings.EqualFold(known, name), strings.EqualFold(known, strings.ReplaceAll(name, "_", "")), len(known) >= slipFrom && schemas.OneSlip(known, name):
+			if !args.has(known) {
+				meant = known
+			}
+		}
+	}
+	return meant
 }

@@ -107,6 +107,12 @@ func (a fiberArguments) bare() bool { return len(a.c.Context().URI().QueryString
 
 func (a fiberArguments) has(name string) bool { return a.c.Context().QueryArgs().Has(name) }
 
+func (a fiberArguments) names(f func(name string)) {
+	for name := range a.c.Context().QueryArgs().All() {
+		f(string(name))
+	}
+}
+
 func (a fiberArguments) query(name string) string { return a.c.Query(name) }
 
 func (a fiberArguments) field(name string) json.RawMessage {

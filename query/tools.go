@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -220,6 +221,12 @@ func (a toolArguments) query(name string) string {
 func (a toolArguments) has(name string) bool {
 	raw, given := a.fields[name]
 	return given && string(raw) != "null"
+}
+
+func (a toolArguments) names(f func(name string)) {
+	for _, name := range slices.Sorted(maps.Keys(a.fields)) {
+		f(name)
+	}
 }
 
 func (a toolArguments) queryAll(name string) []string { return a.texts[name] }

@@ -300,8 +300,8 @@ func (q *question) collect() {
 	if len(q.fitting) == 0 {
 		q.fitting = keep(q.all, q.fits)
 	}
-	if name := foldName(q.req.Context.Name); name != "" {
-		if named := keep(q.fitting, func(c SymbolCoin) bool { return foldName(c.Name) == name }); len(named) > 0 {
+	if name := FoldName(q.req.Context.Name); name != "" {
+		if named := keep(q.fitting, func(c SymbolCoin) bool { return FoldName(c.Name) == name }); len(named) > 0 {
 			q.fitting = named
 		}
 	}
@@ -309,12 +309,12 @@ func (q *question) collect() {
 
 // fits states that a coin can be issued where the context says.
 func (q *question) fits(c SymbolCoin) bool {
-	platform, contract := foldName(q.req.Context.Platform), strings.ToLower(strings.TrimSpace(q.req.Context.Contract))
+	platform, contract := FoldName(q.req.Context.Platform), strings.ToLower(strings.TrimSpace(q.req.Context.Contract))
 	if platform == "" && contract == "" || len(c.Platforms) == 0 {
 		return true // coins without a known platform may be issued anywhere
 	}
 	return slices.ContainsFunc(c.Platforms, func(p SymbolPlatform) bool {
-		return (platform == "" || foldName(p.Name) == platform) && (contract == "" || p.Address == "" || strings.ToLower(p.Address) == contract)
+		return (platform == "" || FoldName(p.Name) == platform) && (contract == "" || p.Address == "" || strings.ToLower(p.Address) == contract)
 	})
 }
 
@@ -377,7 +377,7 @@ func (q *question) provider() ResolvedSymbol {
 		confidence = 100
 		found = keep(found, func(c SymbolCoin) bool {
 			return slices.ContainsFunc(c.Platforms, func(p SymbolPlatform) bool {
-				return foldName(p.Name) == foldName(platform) && strings.EqualFold(p.Address, strings.TrimSpace(contract))
+				return FoldName(p.Name) == FoldName(platform) && strings.EqualFold(p.Address, strings.TrimSpace(contract))
 			})
 		})
 	}
@@ -417,7 +417,7 @@ func (q *question) unique() ResolvedSymbol {
 	if q.differs(q.fitting[0]) {
 		return q.decide(q.fitting[0], MethodSearch, contradicted)
 	}
-	if name := foldName(q.req.Context.Name); name != "" && foldName(q.fitting[0].Name) != name {
+	if name := FoldName(q.req.Context.Name); name != "" && FoldName(q.fitting[0].Name) != name {
 		return ResolvedSymbol{} // the catalog lacks the coin that is meant
 	}
 	if c := q.fitting[0]; !q.r.ours(c) && unsized(c) && c.Price <= 0 {
@@ -478,7 +478,7 @@ func (q *question) likeliest() ResolvedSymbol {
 	if len(q.fitting) == 0 {
 		return ResolvedSymbol{}
 	}
-	if name := foldName(q.req.Context.Name); name != "" && len(q.fitting) == 1 && foldName(q.fitting[0].Name) == name && !q.differs(q.fitting[0]) {
+	if name := FoldName(q.req.Context.Name); name != "" && len(q.fitting) == 1 && FoldName(q.fitting[0].Name) == name && !q.differs(q.fitting[0]) {
 		return q.decide(q.fitting[0], MethodSearch, 80)
 	}
 	return q.decide(q.fitting[0], MethodSearch, contradicted)
@@ -557,7 +557,7 @@ func compareSize(a, b SymbolCoin) int {
 func (r *Resolver) search(req SymbolRequest) ResolvedSymbol {
 	got := ResolvedSymbol{Units: 1}
 	for _, text := range []string{req.Context.Name, req.Symbol} {
-		if foldName(text) == "" {
+		if FoldName(text) == "" {
 			continue
 		}
 		q := question{r: r, req: req, symbol: strings.ToUpper(req.Symbol), units: 1, price: req.Price}

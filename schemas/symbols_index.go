@@ -45,7 +45,7 @@ func NewSymbolIndex(coins iter.Seq[SymbolCoin]) *SymbolIndex {
 				x.byContract[address] = append(x.byContract[address], i)
 			}
 		}
-		if name := foldName(c.Name); name != "" {
+		if name := FoldName(c.Name); name != "" {
 			x.names = append(x.names, indexedName{name, i})
 		}
 	}
@@ -95,7 +95,7 @@ func (x *SymbolIndex) ByContract(address string) []SymbolCoin {
 
 // ByName implements SymbolCatalog.
 func (x *SymbolIndex) ByName(name string) (coins []SymbolCoin, whole bool) {
-	name = foldName(name)
+	name = FoldName(name)
 	start, whole := slices.BinarySearchFunc(x.names, name, func(n indexedName, name string) int { return strings.Compare(n.name, name) })
 	if !whole && len(name) < fewestLetters {
 		return nil, false

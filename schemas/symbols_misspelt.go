@@ -11,13 +11,13 @@ const misspeltFrom = 5
 // misspelt are the coins of the table whose name or id is one slip away from a text: a letter too many, too few or another,
 // or two that changed places. They are an aid to who made the slip, and never decide.
 func (r *Resolver) misspelt(text string) []SymbolCandidate {
-	text = foldName(text)
+	text = FoldName(text)
 	if n := len([]rune(text)); n < misspeltFrom || n > maxNameLetters {
 		return nil
 	}
 	var near []SymbolCoin
 	for _, coin := range r.Table.All() {
-		if oneSlip(text, foldName(coin.Name)) || oneSlip(text, foldName(coin.ID)) {
+		if OneSlip(text, FoldName(coin.Name)) || OneSlip(text, FoldName(coin.ID)) {
 			if c, ok := r.Catalog.ByID(coin.ID); ok {
 				near = append(near, c)
 			}
@@ -34,8 +34,8 @@ func (r *Resolver) misspelt(text string) []SymbolCandidate {
 // maxNameLetters is beyond any coin's name.
 const maxNameLetters = 64
 
-// oneSlip states that two texts differ by one letter, or by two neighbours that changed places.
-func oneSlip(a, b string) bool {
+// OneSlip states that two texts differ by one letter, or by two neighbours that changed places.
+func OneSlip(a, b string) bool {
 	if a == b || len(a)-len(b) > 4 || len(b)-len(a) > 4 { // a letter has at most four bytes
 		return false
 	}

@@ -38,10 +38,10 @@ func TestOneSlip(t *testing.T) {
 		{"abc", "abc", false}, {"abc", "abd", true}, {"abc", "ab", true}, {"abc", "xabc", true}, {"abc", "acb", true},
 		{"abc", "cba", false}, {"abcd", "badc", false}, {"", "a", true}, {"", "", false}, {"aé", "ae", true}, {"ab", "abcd", false},
 	} {
-		if got := oneSlip(test.a, test.b); got != test.want {
+		if got := OneSlip(test.a, test.b); got != test.want {
 			t.Errorf("%q and %q: got %v, want %v", test.a, test.b, got, test.want)
 		}
-		if got := oneSlip(test.b, test.a); got != test.want {
+		if got := OneSlip(test.b, test.a); got != test.want {
 			t.Errorf("%q and %q: got %v, want %v", test.b, test.a, got, test.want)
 		}
 	}

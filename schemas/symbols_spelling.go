@@ -148,5 +148,5 @@ func cutPlatform(text, given string) (platform, address string) {
 	return given, text
 }
 
-// foldName is a name without what sources spell differently.
-func foldName(name string) string { return squash(name) }
+// FoldName is a name without what sources spell differently: its letters and digits, in lower case.
+func FoldName(name string) string { return squash(name) }

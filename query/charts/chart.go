@@ -3,7 +3,6 @@ package charts
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/limits"
@@ -22,15 +21,11 @@ func (u *Unit) one() query.Endpoint {
 func (u *Unit) getOne(ctx context.Context, r *query.Request) (query.Answer, error) {
 	coin, ok := u.find(r.Text("coinId"))
 	if !ok {
-		return query.Answer{}, unknown(r.Text("coinId"))
+		return query.Answer{}, u.unknown(r.Text("coinId"))
 	}
 	m, err := u.chart(ctx, coin, named(r.Text("timeframe")), r.Text("format"), r.Now)
 	if err != nil {
 		return query.Answer{}, err
 	}
 	return query.Answer{Body: m.body, Simulated: u.simulated(coin)}, nil
-}
-
-func unknown(name string) error {
-	return query.NotFound("no coin has the id or symbol %q", strings.ToValidUTF8(name, "�"))
 }

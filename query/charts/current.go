@@ -46,7 +46,7 @@ func (u *Unit) getCurrent(_ context.Context, r *query.Request) (query.Answer, er
 	snapshot := u.catalog.Snapshot()
 	coin, ok := snapshot.Find(r.Text("coinId"))
 	if !ok {
-		return query.Answer{}, unknown(r.Text("coinId"))
+		return query.Answer{}, u.unknown(r.Text("coinId"))
 	}
 	if u.priceCache.Now() == 0 {
 		return query.Answer{}, query.Starting("no price was read yet")

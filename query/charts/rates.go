@@ -77,7 +77,7 @@ func (u *Unit) rates() query.Endpoint {
 func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, error) {
 	coin, ok := u.find(r.Text("coinId"))
 	if !ok {
-		return query.Answer{}, unknown(r.Text("coinId"))
+		return query.Answer{}, u.unknown(r.Text("coinId"))
 	}
 	frame := named(r.Text("timeframe"))
 	series, err := u.charted.Read(ctx, views.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")),

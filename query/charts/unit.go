@@ -116,6 +116,8 @@ func (u *Unit) find(name string) (schemas.Coin, bool) {
 	return found.Own, true
 }
 
+func (u *Unit) unknown(name string) error { return query.NoCoin(u.catalog.Snapshot(), name) }
+
 // notTraded is why there is no chart: no venue of ours traded the coin in that time.
 const notTraded = "not_traded"
 

@@ -83,9 +83,10 @@ func (u *Unit) byID() query.Endpoint {
 			Doc: "Coin id, case-insensitive; also one that equals a fixed path segment."}},
 		Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
-			coin := u.catalog.Snapshot().ByID(strings.ToLower(r.Text("id")))
+			snapshot := u.catalog.Snapshot()
+			coin := snapshot.ByID(strings.ToLower(r.Text("id")))
 			if coin == nil {
-				return query.Answer{}, query.NotFound("no coin has the id %q", strings.ToValidUTF8(r.Text("id"), "�"))
+				return query.Answer{}, query.NoCoin(snapshot, r.Text("id"))
 			}
 			return u.describeCoin(ctx, r, views.Named{CatalogCoin: coin})
 		},

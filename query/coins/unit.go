@@ -105,9 +105,10 @@ func limitParam(standard string, most int64) query.Param {
 
 // find turns what a path names into a coin.
 func (u *Unit) find(name string) (views.Named, error) {
-	coin, ok := u.catalog.Snapshot().Find(name)
+	snapshot := u.catalog.Snapshot()
+	coin, ok := snapshot.Find(name)
 	if !ok {
-		return views.Named{}, query.NotFound("no coin has the id or symbol %q", strings.ToValidUTF8(name, "\uFFFD"))
+		return views.Named{}, query.NoCoin(snapshot, name)
 	}
 	return coin, nil
 }

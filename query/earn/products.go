@@ -110,8 +110,9 @@ func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer,
 	coin, category, provider := "", r.Text("category"), strings.ToLower(r.Text("provider"))
 	if r.Has("symbol") {
 		coin = u.coinID(r.Text("symbol"))
-		if u.catalog.Snapshot().ByID(coin) == nil && !slices.ContainsFunc(s.variants, func(v *eventsv1.EarnVariant) bool { return v.CoinId == coin }) {
-			return query.Answer{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(r.Text("symbol"), "�"))
+		snapshot := u.catalog.Snapshot()
+		if snapshot.ByID(coin) == nil && !slices.ContainsFunc(s.variants, func(v *eventsv1.EarnVariant) bool { return v.CoinId == coin }) {
+			return query.Answer{}, query.NoCoin(snapshot, r.Text("symbol"))
 		}
 	}
 	limit, offset := int(r.Integer("limit")), int(r.Integer("offset"))

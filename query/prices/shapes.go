@@ -1,8 +1,6 @@
 package prices
 
 import (
-	"strings"
-
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -108,7 +106,7 @@ func heard(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHea
 func (u *Unit) find(snapshot *views.Snapshot, name string) (views.Named, error) {
 	named, ok := snapshot.Find(name)
 	if !ok {
-		return views.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))
+		return views.Named{}, query.NoCoin(snapshot, name)
 	}
 	return named, nil
 }

@@ -124,9 +124,10 @@ func (f *filter) prices() bool { return f.category == "" || f.category == catego
 
 // find turns a symbol or an id into a coin.
 func (u *Unit) find(ix *index, name string) (*coinRates, views.Named, error) {
-	named, ok := u.catalog.Snapshot().Find(name)
+	snapshot := u.catalog.Snapshot()
+	named, ok := snapshot.Find(name)
 	if !ok {
-		return nil, views.Named{}, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "\uFFFD"))
+		return nil, views.Named{}, query.NoCoin(snapshot, name)
 	}
 	if known := ix.coins[named.ID]; known != nil {
 		return known, named, nil

@@ -144,7 +144,7 @@ func (u *Unit) find(snapshot *views.Snapshot, r *query.Request) (found *known, o
 	if coin, ok := snapshot.Find(name); ok {
 		return nil, nil, query.NotFound("%s is not a stablecoin", coin.ID)
 	}
-	return nil, nil, query.NotFound("no coin has the symbol or id %q", strings.ToValidUTF8(name, "�"))
+	return nil, nil, query.NoCoin(snapshot, name)
 }
 
 // size is the market cap, 0 where it is not known.

@@ -3,6 +3,8 @@ package views
 import (
 	"slices"
 	"strings"
+
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // Named is the coin that a name means.
@@ -45,6 +47,30 @@ func (s *Snapshot) Find(name string) (Named, bool) {
 	others = append(others[1:], same)
 	slices.SortStableFunc(others, bySize)
 	return Named{with[0], others}, true
+}
+
+// nearFrom is how long names are at least, in bytes of letters and digits, of which one may be taken for another one with a slip in it: shorter ones are one
+// slip away from many.
+const nearFrom = 4
+
+// Near are the coins whose name, id or symbol is one slip away from a text that names none, the largest first, at most
+// maxAlternatives. It looks at every coin.
+func (s *Snapshot) Near(text string) []Alternative {
+	text = schemas.FoldName(strings.TrimPrefix(text, IDPrefix))
+	if len(text) < nearFrom || len(text) > MaxName {
+		return nil
+	}
+	var near []*CatalogCoin
+	for _, c := range s.Coins {
+		if slices.ContainsFunc([]string{c.Name, c.ID, c.Symbol}, func(name string) bool {
+			name = schemas.FoldName(name)
+			return len(name) >= nearFrom && schemas.OneSlip(text, name)
+		}) {
+			near = append(near, c)
+		}
+	}
+	slices.SortStableFunc(near, bySize)
+	return Named{Others: near}.Alternatives()
 }
 
 // folded writes text in one letter case into buf where it is ASCII, which costs no memory, else by fold. From and to bound

@@ -55,6 +55,18 @@ func TestANameMeansOneCoin(t *testing.T) {
 			t.Errorf("%s means %s, or %v; want %s, or %v", test.name, found.ID, others, test.want, test.others)
 		}
 	}
+	for text, want := range map[string][]string{
+		"bitcoyn": {"bitcoin", "joke"}, "id:chain-lnk": {"chainlink"}, "jokes": {"joke"}, "Exbti": {"xbt-2"}, "A joka": {"joke"}, "bitcion": {"bitcoin", "joke"},
+		"btcc": nil, "bitcon-2": nil, "": nil,
+	} {
+		var got []string
+		for _, near := range s.Near(text) {
+			got = append(got, near.CoinID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q is near %v, want %v", text, got, want)
+		}
+	}
 }
 
 // Names of coins are looked up on every hot read.
