@@ -171,16 +171,9 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 			return v, false, "must be true or false"
 		}
 	case Time:
-		at, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			if at, err = time.Parse(time.DateOnly, text); err != nil {
-				return v, false, "must be an ISO 8601 time with a zone, such as 2026-01-31T12:00:00Z, or a date"
-			}
+		if v.at, fault = ParseTime(text); fault != "" {
+			return v, false, fault
 		}
-		if at.Before(firstTime) || !at.Before(endOfTime) {
-			return v, false, "must lie from 1970-01-01 to 2261-12-31"
-		}
-		v.at = at
 	case List:
 		for _, t := range texts {
 			for item := range strings.SplitSeq(t, ",") {
@@ -214,6 +207,20 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 func decimal(text string) (float64, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil && n >= 0 && !math.IsInf(n, 0)
+}
+
+// ParseTime reads the text of a Time, or states what is wrong with it.
+func ParseTime(text string) (at time.Time, fault string) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		if at, err = time.Parse(time.DateOnly, text); err != nil {
+			return at, "must be an ISO 8601 time with a zone, such as 2026-01-31T12:00:00Z, or a date"
+		}
+	}
+	if at.Before(firstTime) || !at.Before(endOfTime) {
+		return at, "must lie from 1970-01-01 to 2261-12-31"
+	}
+	return at, ""
 }
 
 func (p *Param) parseText(text string) (v value, clamped bool, fault string) {

@@ -156,7 +156,7 @@ func (h *Hub) goOnChannels(s *subscriber, r *request) bool {
 			continue
 		}
 		if f.unplaced {
-			f.place, f.asked = at, r
+			f.place, f.asked, f.replay = at, r, r.replay
 			continue
 		}
 		heads := f.of.heads()
@@ -165,6 +165,7 @@ func (h *Hub) goOnChannels(s *subscriber, r *request) bool {
 		}
 		f.drop()
 		f = h.newFeed(f.of, f.budget, at, heads)
+		f.replay = r.replay
 		s.channels[i] = f
 	}
 	for _, f := range s.channels {

@@ -14,7 +14,7 @@ import (
 )
 
 // connectParams are the query parameters by which a client states what it wants when it connects. The key is none of them.
-var connectParams = []string{"symbols", "channels", "intervalMs", "delivery", "cursor", "snapshot", "heartbeatMs"}
+var connectParams = []string{"symbols", "channels", "intervalMs", "delivery", "cursor", "snapshot", "heartbeatMs", "from", "to", "speed"}
 
 // asked reads what a client asks for in the query of its request; nil if it asks for nothing. Its fault is a 400.
 func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
@@ -22,7 +22,7 @@ func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
 	if !slices.ContainsFunc(connectParams, args.Has) {
 		return nil, nil
 	}
-	m := message{Type: "subscribe", Delivery: string(args.Peek("delivery")), Cursor: string(args.Peek("cursor"))}
+	m := message{Type: "subscribe", Delivery: string(args.Peek("delivery")), Cursor: string(args.Peek("cursor")), From: string(args.Peek("from")), To: string(args.Peek("to"))}
 	m.Symbols, m.Channels = list(args.Peek("symbols")), list(args.Peek("channels"))
 	for name, into := range map[string]**float64{"intervalMs": &m.IntervalMs, "heartbeatMs": &m.HeartbeatMs} {
 		if !args.Has(name) {
@@ -33,6 +33,13 @@ func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
 			return nil, query.Invalid(name, "must be an integer from 1000 to 60000")
 		}
 		*into = &ms
+	}
+	if args.Has("speed") {
+		speed, err := strconv.ParseFloat(string(args.Peek("speed")), 64)
+		if err != nil {
+			return nil, query.Invalid("speed", "%s", speedWanted)
+		}
+		m.Speed = &speed
 	}
 	if args.Has("snapshot") {
 		wanted, err := strconv.ParseBool(string(args.Peek("snapshot")))
@@ -60,6 +67,9 @@ func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
 			return nil, query.Starting(c.notBegun())
 		}
 	}
+	if r.replay != nil && r.replay.speed > 0 && h.paced.Load() >= pacedMost {
+		return nil, &query.Error{Status: http.StatusServiceUnavailable, Code: query.CodeOverloaded, Message: tooManyReplays, RetryAfter: 5}
+	}
 	r.extended = true
 	return &r, nil
 }
@@ -68,6 +78,10 @@ func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
 func (h *Hub) entitled(ctx *fasthttp.RequestCtx, a *admission) error {
 	if a.asks == nil || !a.known || a.refused != nil {
 		return nil
+	}
+	if why := a.asks.beyond(a.caller.Plan, time.Now()); why != "" {
+		h.release(a.caller)
+		return &query.Error{Status: http.StatusPaymentRequired, Code: query.CodePlanRequired, Message: why}
 	}
 	for _, c := range a.asks.channels {
 		if c.Needs == limits.NoFeature {

@@ -41,6 +41,8 @@ type feed struct {
 	place position
 	asked *request
 	ended bool
+	// replay bounds how far it may be sent by now; nil: as far as it is offered.
+	replay *replay
 }
 
 func (h *Hub) newFeed(of timeline, budget string, at, offered position) *feed {
@@ -76,11 +78,37 @@ func (f *feed) again() *feed {
 	next := f.hub.newFeed(f.of, f.budget, f.at, f.offered)
 	next.joining, next.id, next.sent = f.joining, f.id, f.sent
 	next.begins, next.silent, next.unplaced, next.place, next.asked = f.begins, f.silent, f.unplaced, f.place, f.asked
+	next.replay = f.replay
 	return next
 }
 
 // due means that there is something to write, or to look for.
-func (f *feed) due() bool { return !f.reading && !f.unplaced && (f.joining || f.at.behind(f.offered)) }
+func (f *feed) due() bool {
+	switch {
+	case f.reading || f.unplaced:
+		return false
+	case f.replay == nil:
+		return f.joining || f.at.behind(f.offered)
+	case f.replay.paused:
+		return false
+	case len(f.page.batches) > 0:
+		return f.page.batches[0].second <= f.replay.reach(time.Now())
+	}
+	return f.at.behind(f.limit()) || f.joining && f.replay.until == 0 && !f.at.behind(f.offered)
+}
+
+// limit is up to where it may be sent now.
+func (f *feed) limit() position {
+	if f.replay == nil {
+		return f.offered
+	}
+	reach := f.replay.reach(time.Now())
+	limit := make(position, len(f.offered))
+	for i := range limit {
+		limit[i] = min(f.offered[i], reach)
+	}
+	return limit
+}
 
 // order is which of several feeds is served first: the one that is the furthest behind, and what comes all the time at last.
 func (f *feed) order() int64 {
@@ -114,6 +142,7 @@ func (h *Hub) pull(s *subscriber, f *feed) []byte {
 		f.joining = false
 		s.enqueue(frame{own: s.render(liveFrame(f), h.reachedCursor(s))})
 		f.sent, f.id = 0, ""
+		s.joined(f)
 		return nil
 	}
 	from := ""
@@ -130,9 +159,9 @@ func (h *Hub) pull(s *subscriber, f *feed) []byte {
 			f.turned()
 		}
 	} else {
-		at, offered := f.at, f.offered
+		at, limit := f.at, f.limit()
 		s.mu.Unlock()
-		next, held := f.of.next(at, offered, of)
+		next, held := f.of.next(at, limit, of)
 		s.mu.Lock()
 		if !s.has(f) {
 			return nil // another one was asked for meanwhile
@@ -198,6 +227,10 @@ func (h *Hub) fetch(s *subscriber, f *feed, of wanted) {
 			if read.from > 0 {
 				f.skip(s, read.from-1, gapTooOld)
 			}
+			if f.replay != nil && f.replay.speed > 0 {
+				f.give(read) // it is sent over a long time, and others wait
+				read.turn = false
+			}
 			f.page = read
 			if len(read.batches) == 0 {
 				f.turned()
@@ -243,6 +276,9 @@ func (f *feed) skip(s *subscriber, second int64, reason string) {
 	since := f.at.oldest()
 	f.at = f.at.upTo(second, f.offered)
 	s.enqueue(frame{own: s.render(gapFrame(f.id, f.of.name(), reason, since, second), f.hub.reachedCursor(s))})
+	if s.replay != nil {
+		s.replay.skip(s.replayedTo(), time.Now())
+	}
 }
 
 // codeLagging is the code of an error where the past cannot be read now.

@@ -1,3 +1,12 @@
+// Package ws streams prices over WebSocket. A client that sends nothing gets a welcome, a snapshot
+// and, about once a second of log time in which something changed, one frame of changes that is
+// encoded and deflated once for all such clients. Per coin, timestamps never go back and every
+// change arrives: a client that reads slowly gets its changes merged per coin, never skipped and
+// never at the cost of another client, and is closed when it stops reading. Each frame carries the
+// epoch of the hub that made it and a sequence number that never goes back within it.
+//
+// Clients that ask for it follow other channels too, and every price: each element comes once over any number of connections,
+// whichever replica serves them, or a gap says from when to when it does not. A channel is declared by a query.Channel.
 package ws
 
 import (
@@ -66,8 +75,8 @@ type Hub struct {
 	// began and whole each have one place: a second of log time began in one partition of prices.v1,
 	// and has begun in all. So have moved and together: a channel has something new, in one partition of its topic or in all.
 	began, whole, moved, together chan struct{}
-	// connections counts sockets, those that sent no key yet too.
-	connections atomic.Int64
+	// connections counts sockets, those that sent no key yet too; paced counts replays with a speed.
+	connections, paced atomic.Int64
 
 	mu       sync.Mutex
 	draining bool

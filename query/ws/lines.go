@@ -44,6 +44,9 @@ func (h *Hub) mountLines(router fiber.Router, gate Gate) {
 		if err != nil {
 			return err
 		}
+		if asks.over() {
+			return c.SendStatus(http.StatusNoContent) // a browser comes no more
+		}
 		if h.connections.Add(1) > int64(h.cfg.Connections) {
 			h.connections.Add(-1)
 			return errTooManyStreams
@@ -86,7 +89,8 @@ func (h *Hub) askedByLine(ctx *fasthttp.RequestCtx) (*request, error) {
 	}
 	for _, last := range [][]byte{args.Peek(paramLastID), ctx.Request.Header.Peek(headerLastID)} {
 		if len(last) > 0 {
-			args.SetBytesV("cursor", last) // newer than the one in the address
+			args.SetBytesV("cursor", last) // newer than the one in the address, and than the beginning of a replay
+			args.Del("from")
 		}
 	}
 	asks, err := h.asked(ctx)
@@ -169,6 +173,8 @@ func (h *Hub) Operation() *huma.Operation {
 		sends += " `" + c.name() + "`: " + c.Doc
 	}
 	text := &huma.Schema{Type: huma.TypeString}
+	instant := &huma.Schema{Type: huma.TypeString, Format: "date-time"}
+	slowest, fastest := float64(speedLeast), float64(speedMost)
 	names := &huma.Schema{Type: huma.TypeArray, Items: text}
 	millis := &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &least, Maximum: &most}
 	cursor := &huma.Schema{Type: huma.TypeString, MaxLength: &longest}
@@ -192,10 +198,14 @@ func (h *Hub) Operation() *huma.Operation {
 			param(paramLastID, "As `cursor`, for clients that cannot set the header `"+headerLastID+"`.", cursor),
 			param("snapshot", "Whether the current prices come first.", &huma.Schema{Type: huma.TypeBoolean, Default: true}),
 			param("intervalMs", "The least time between two messages of prices; not with `delivery=all`.", millis),
+			param("from", "Begin at this instant of the past, with everything since: a replay. It ends in the present and goes on with it, or at `to`.", instant),
+			param("to", "The instant up to which a replay goes; the connection ends behind it.", instant),
+			param("speed", "How many seconds of the log a replay sends in one; without it as many as are read.", &huma.Schema{Type: huma.TypeNumber, Minimum: &slowest, Maximum: &fastest}),
 			param("heartbeatMs", "After how long a silence a heartbeat with a cursor is sent.", millis),
 			{Name: headerLastID, In: "header", Description: "As `cursor`; browsers send it when they come back by themselves.", Schema: cursor},
 		},
 		Responses: map[string]*huma.Response{
+			"204": {Description: "The replay that was gone on with has nothing left"},
 			"200": {Description: "Messages, for as long as the connection lasts", Content: map[string]*huma.MediaType{
 				contentEvents: {Schema: text}, contentLines: {Schema: text},
 			}},

@@ -19,6 +19,10 @@ type message struct {
 	Cursor      string   `json:"cursor,omitempty" maxLength:"512" doc:"Go on where this cursor was given: the last one whose message was processed"`
 	Snapshot    *bool    `json:"snapshot,omitempty" doc:"false: no initial_prices and nothing else of before the subscription"`
 	HeartbeatMs *float64 `json:"heartbeatMs,omitempty" minimum:"1000" maximum:"60000" multipleOf:"1" doc:"After how long a silence a heartbeat with a cursor is sent, in milliseconds"`
+	From        string   `json:"from,omitempty" format:"date-time" doc:"Begin at this instant of the past, with everything since: a replay, that ends in the present or at to"`
+	To          string   `json:"to,omitempty" format:"date-time" doc:"The instant up to which a replay goes; the connection is closed behind it. Absent: it goes on with the present"`
+	Speed       *float64 `json:"speed,omitempty" minimum:"0.1" maximum:"3600" doc:"How many seconds of the log a replay sends in one. Absent: as many as are read"`
+	Paused      *bool    `json:"paused,omitempty" doc:"Whether a replay rests"`
 	Epoch       string   `json:"epoch,omitempty" doc:"The epoch of the last message of prices that was processed, in place of a cursor"`
 	Seq         *uint64  `json:"seq,omitempty" doc:"Its seq"`
 }
@@ -39,11 +43,13 @@ var requests = []declaredRequest{
 		message{Type: "auth", Key: "ck_live_0123456789abcdefghijklmnop"}, []string{"key"}, []string{"key"}, []string{"welcome"}},
 	{"Chooses coins, channels and how prices are delivered. The first one with symbols narrows all coins to them; later ones add to them.",
 		message{Type: "subscribe", ID: "a", Symbols: []string{"BTC", "ETH"}, Delivery: deliveryAll},
-		[]string{"symbols", "channels", "intervalMs", "id", "delivery", "cursor", "snapshot", "heartbeatMs"}, nil, []string{"subscribed", "resumed", "gap", typeInitial, typeError}},
+		[]string{"symbols", "channels", "intervalMs", "id", "delivery", "cursor", "snapshot", "heartbeatMs", "from", "to", "speed"}, nil, []string{"subscribed", "resumed", "gap", typeInitial, typeError}},
 	{"Takes coins away; without symbols all of them.",
 		message{Type: "unsubscribe", ID: "b", Symbols: []string{"BTC"}}, []string{"symbols", "id"}, nil, []string{"subscribed", typeError}},
 	{"Asks for what was missed since a cursor or, of a process that still runs, since the message of an epoch with a number.",
 		message{Type: "resume", ID: "c", Cursor: exampleCursor}, []string{"id", "cursor", "epoch", "seq"}, nil, []string{"resumed", "gap", typeError}},
+	{"Changes how fast a replay goes, or lets it rest.",
+		message{Type: typeReplay, ID: "e", Speed: &exampleSpeed}, []string{"id", "speed", "paused"}, nil, []string{"replaying", typeError}},
 	{"Asks for a pong.", message{Type: "ping", ID: "d"}, []string{"id"}, nil, []string{"pong"}},
 }
 
@@ -52,6 +58,9 @@ const (
 	exampleEpoch  = "PDZJ7Q2WXK4M"
 	exampleTime   = "2026-03-01T10:00:01.000Z"
 )
+
+// typeReplay is the type of messages that change a replay.
+const typeReplay = "replay"
 
 // typeError is the type of messages that state what was wrong.
 const typeError = "error"
@@ -229,6 +238,25 @@ type GapMessage struct {
 	Placed
 }
 
+// ReplayMessage states how a replay goes on.
+type ReplayMessage struct {
+	Type string `json:"type"`
+	Answering
+	Speed  float64 `json:"speed,omitempty" doc:"Seconds of the log in one; absent: as many as are read"`
+	Paused bool    `json:"paused"`
+	Timed
+	Placed
+}
+
+// ReplayEndMessage states that a replay has come to its end.
+type ReplayEndMessage struct {
+	Type string `json:"type"`
+	Answering
+	Elements int `json:"elements" doc:"How many were sent, of all channels"`
+	Timed
+	Placed
+}
+
 // HeartbeatMessage states that nothing was to be sent.
 type HeartbeatMessage struct {
 	Type string `json:"type"`
@@ -241,6 +269,7 @@ var (
 	exampleNumbered = Numbered{331, exampleEpoch}
 	examplePlaced   = Placed{exampleCursor}
 	exampleCount    = 38
+	exampleSpeed    = 60.0
 	examplePrice    = Streamed{Symbol: "BTC", CoinID: "bitcoin", Price: 101, Volume: 5e9, Timestamp: 1772359201000, Source: "kraken", ChangePercent: 1, PreviousPrice: 100}
 	exampleAged     = Aged{"BTC", "bitcoin", "no_fresh_inputs", 1772359201000}
 	exampleFresh    = Aged{"BTC", "bitcoin", "", 1772359201000}
@@ -264,6 +293,8 @@ var responses = []response{
 	{"The present is reached.", "live", LiveMessage{"live", Channelled{}, Answering{"c"}, &exampleCount, nil, exampleTimed, examplePlaced}},
 	{"Nothing is sent of what came after since and up to until.", "gap",
 		GapMessage{"gap", Channelled{}, Answering{"c"}, gapTooOld, "2026-02-28T10:00:00.000Z", exampleTime, exampleTimed, examplePlaced}},
+	{"Answers replay: how a replay goes on.", "replaying", ReplayMessage{"replaying", Answering{"e"}, exampleSpeed, false, exampleTimed, examplePlaced}},
+	{"A replay has come to its end; the connection is closed.", "replay_end", ReplayEndMessage{"replay_end", Answering{"c"}, exampleCount, exampleTimed, examplePlaced}},
 	{"Nothing was to be sent for heartbeatMs. Its cursor includes what was not selected.", "heartbeat", HeartbeatMessage{"heartbeat", exampleTimed, examplePlaced}},
 }
 
@@ -275,6 +306,7 @@ type closing struct {
 
 // closings are all of them.
 var closings = []closing{
+	{websocket.CloseNormalClosure, "a replay has come to its end"},
 	{websocket.CloseUnsupportedData, "a binary message"},
 	{websocket.CloseInvalidFramePayloadData, "text that is not UTF-8"},
 	{websocket.ClosePolicyViolation, "more messages than a client may send"},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/marketlog/marketlog/query"
 )
 
 // Deliveries that a client can ask for.
@@ -49,6 +51,8 @@ type request struct {
 	extended bool
 	// resume means that nothing but to go on was asked for.
 	resume bool
+	// replay is how the past is sent; nil where everything is sent as fast as it is read, and then the present.
+	replay *replay
 }
 
 // request checks a message; the error states what is wrong with it.
@@ -85,7 +89,10 @@ func (h *Hub) request(m *message) (request, error) {
 			return r, err
 		}
 	}
-	return r, nil
+	if m.From != "" || m.To != "" || m.Speed != nil {
+		err = h.readReplay(&r, m)
+	}
+	return r, err
 }
 
 // given means that there is a cursor.
@@ -159,6 +166,9 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	if r.resume {
 		after = before
 	}
+	if why := r.beyond(s.caller.Plan, time.Now()); why != "" {
+		return h.refuseWith(s, r.id, query.CodePlanRequired, why)
+	}
 	for _, c := range s.following(&r) {
 		if code, why := c.refuses(s.caller.Plan, after); why != "" {
 			return h.refuseWith(s, r.id, code, why)
@@ -184,6 +194,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	case r.delivery == deliveryLatest && s.feed != nil:
 		switched = true
 		s.starve()
+		s.replay = nil
 	case s.feed != nil:
 		if r.interval > 1 {
 			s.interval = 1
@@ -230,7 +241,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	}
 	// Coins that it was not sent for a while start over, so that each previous price is one it has seen. In delivery all each price
 	// comes after the one before it in the log.
-	if !any || r.silent || s.priceless || s.feed != nil && !switched {
+	if !any || r.silent || s.priceless || s.replay != nil || s.feed != nil && !switched {
 		return true
 	}
 	return s.answer(h.encodeSnapshot(added), cursor)
@@ -273,6 +284,10 @@ func (h *Hub) goOn(s *subscriber, r request, of selection) bool {
 	if r.of != h.identityOf(&r) {
 		return h.gapOfAll(s, &r, of)
 	}
+	if !h.beginReplay(s, r.replay) {
+		s.replay = nil
+		return h.refuseLocked(s, r.id, tooManyReplays)
+	}
 	if r.from != nil && !s.priceless && !h.goOnPrices(s, r, of) {
 		return false
 	}
@@ -290,7 +305,8 @@ func (h *Hub) goOnPrices(s *subscriber, r request, of selection) bool {
 	}
 	s.starve()
 	s.feed = h.newFeed(h.prices, s.caller.Grant.Budget, r.from, h.position)
-	return h.resumed(s, s.feed, &r) && h.present(s, of)
+	s.feed.replay = r.replay
+	return h.resumed(s, s.feed, &r) && (r.replay != nil || h.present(s, of))
 }
 
 // resumed begins a feed where a cursor was given.

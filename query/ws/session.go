@@ -387,10 +387,12 @@ func (h *Hub) answer(s *subscriber, body []byte) bool {
 		return h.choose(s, &m)
 	case "resume":
 		return h.resume(s, &m)
+	case typeReplay:
+		return h.steer(s, &m)
 	case "auth":
 		return h.refuse(s, m.ID, "the key is known already")
 	default:
-		return h.refuse(s, m.ID, "type must be ping, subscribe, unsubscribe or resume")
+		return h.refuse(s, m.ID, "type must be ping, subscribe, unsubscribe, resume or replay")
 	}
 }
 

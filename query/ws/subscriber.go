@@ -81,6 +81,8 @@ type subscriber struct {
 	fetches  int
 	// priceless means that it wants no prices, whole that it wants all coins although chosen is set; both only with channels.
 	priceless, whole bool
+	// replay is how fast its feeds may go on, and up to where; nil: to the present at once.
+	replay *replay
 	// reached is up to where it was sent the prices, in delivery latest.
 	reached position
 	// heartbeat is after which silence it is sent the cursor, 0 for never; wrote is when something was last written.
@@ -242,7 +244,7 @@ func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 // offerFeed lets the feed go on to the round's position. States are no part of it.
 func (s *subscriber) offerFeed(r *round, all selection) {
 	s.feed.offered = r.position
-	if len(r.states) == 0 {
+	if len(r.states) == 0 || s.replay != nil { // states are of the present
 		return
 	}
 	if s.pending == nil {
@@ -408,6 +410,7 @@ func (s *subscriber) starve() {
 
 // starveAll ends all feeds.
 func (s *subscriber) starveAll() {
+	s.finishReplay()
 	s.starve()
 	for _, f := range s.channels {
 		f.drop()
@@ -436,7 +439,7 @@ func (s *subscriber) claim() bool {
 }
 
 func (s *subscriber) claimed() bool {
-	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.sent > 0) || s.due() != nil
+	due := s.end != nil || s.pingDue || s.waiting() > 0 || s.pending != nil && (s.pending.due || s.pending.sent > 0) || s.due() != nil || s.replayed()
 	if s.writing || s.lost || !due {
 		return false
 	}
@@ -493,6 +496,10 @@ func (s *subscriber) take() ([]byte, *ending) {
 		}
 		if s.waiting() > 0 {
 			return s.pop(), nil
+		}
+		if s.replayed() {
+			s.endReplay()
+			continue
 		}
 		f := s.due()
 		if s.lost || f == nil {
