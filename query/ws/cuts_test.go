@@ -267,6 +267,13 @@ func (c *lineReader) line(line []byte) {
 	}
 }
 
+// count is how many messages of a type it received.
+func (c *lineReader) count(kind string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kinds[kind]
+}
+
 // span is what it received: after one position and up to another; nil where it received no cursor.
 func (c *lineReader) span() (after, until position) {
 	c.mu.Lock()

@@ -80,7 +80,7 @@ func replayRound(t *testing.T, seed, round uint64) (ended bool) {
 	early := ""
 	take := func(line []byte) {
 		client.line(line)
-		if speed == 0 || client.kinds["live"] > 0 || !strings.Contains(string(line), `"price_update"`) {
+		if speed == 0 || client.count("live") > 0 || !strings.Contains(string(line), `"price_update"`) {
 			return
 		}
 		var at int64
@@ -96,10 +96,13 @@ func replayRound(t *testing.T, seed, round uint64) (ended bool) {
 	var cut func()
 	connect := func() {
 		next := asks
-		if client.cursor != "" {
-			next.From, next.Cursor = "", client.cursor
+		client.mu.Lock()
+		cursor := client.cursor
+		client.mu.Unlock()
+		if cursor != "" {
+			next.From, next.Cursor = "", cursor
 			begun = time.Now()
-			_, at, err := parseCursor(client.cursor, 8)
+			_, at, err := parseCursor(cursor, 8)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,11 +117,11 @@ func replayRound(t *testing.T, seed, round uint64) (ended bool) {
 		}
 	}
 	connect()
-	done := func() bool { return client.kinds["replay_end"] > 0 || until == nil && client.kinds["live"] > 0 }
+	done := func() bool { return client.count("replay_end") > 0 || until == nil && client.count("live") > 0 }
 	for i := 0; i < 3000 && !done(); i++ {
 		live()
 		synctest.Wait()
-		if cut != nil && rng.IntN(20) == 0 && client.cursor != "" && !done() {
+		if cut != nil && rng.IntN(20) == 0 && !done() {
 			cut()
 			cut = nil
 			connect()
