@@ -142,7 +142,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values) (answer
 func (c *client) open(ctx context.Context, path string, query url.Values, accept string) (*http.Response, error) {
 	for {
 		response, err := c.once(ctx, path, query, accept)
-		if err != nil || response.StatusCode == http.StatusOK {
+		if err != nil || response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNoContent {
 			return response, err
 		}
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // a part of the reason is better than none

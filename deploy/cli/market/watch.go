@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,13 +34,16 @@ const (
 
 func watchCommand(rt *command.Runtime) *cobra.Command {
 	var every bool
+	var from, to string
+	var speed float64
 	cmd := &cobra.Command{
 		Use:   "watch COIN...",
 		Short: "Follow prices as they change; goes on after the connection or the server was lost",
 		Long: `Follow prices as they change: a line a change, at most one a second and coin, until interrupted. When the connection or the server is lost, it tries
 again and goes on from where it was: it says how many seconds it makes up for, or which time it can say nothing of. With --every each price of these
-coins is printed exactly once over any number of restarts.`,
-		Example: "  marketlog watch BTC ETH\n  marketlog watch BTC --every -o json | jq .data",
+coins is printed exactly once over any number of restarts. --from prints every price since an instant of the past, at --speed or as fast as they come, up to
+--to or into the present.`,
+		Example: "  marketlog watch BTC ETH\n  marketlog watch BTC --every -o json | jq .data\n  marketlog watch BTC --from 10m --speed 60",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, err := rt.Output(cmd)
@@ -47,18 +51,44 @@ coins is printed exactly once over any number of restarts.`,
 				return err
 			}
 			query := url.Values{"symbols": {strings.Join(args, ",")}, "heartbeatMs": {fmt.Sprint(heartbeat.Milliseconds())}, "delivery": {"latest"}}
-			if every {
+			if every || from != "" {
 				query.Set("delivery", "all")
+			}
+			switch {
+			case from != "":
+				query.Set("from", since(from, time.Now()))
+			case to != "" || cmd.Flags().Changed("speed"):
+				return errors.New("--to and --speed belong to a replay: add --from")
+			}
+			if to != "" {
+				query.Set("to", since(to, time.Now()))
+			}
+			if cmd.Flags().Changed("speed") {
+				query.Set("speed", strconv.FormatFloat(speed, 'g', -1, 64))
 			}
 			w := &watch{out: out, query: query, connect: func() (*client, error) { return connect(rt, cmd) }}
 			return w.run(cmd.Context())
 		},
 	}
 	cmd.Flags().BoolVar(&every, "every", false, "every price, also those that repeat the one before, instead of changes")
+	cmd.Flags().StringVar(&from, "from", "", "every price since this `TIME` of the past: RFC 3339, or how long ago, as 10m")
+	cmd.Flags().StringVar(&to, "to", "", "end at this `TIME`; default: go on with the present")
+	cmd.Flags().Float64Var(&speed, "speed", 0, "seconds of the log printed in one, 0.1 to 3600; default: as they come")
 	config.AddInstanceFlags(cmd.Flags())
 	command.AddDocumentsFlag(cmd.Flags())
 	return cmd
 }
+
+// since is an instant as the server reads it, which alone judges it; a duration is so long ago.
+func since(text string, now time.Time) string {
+	if ago, err := time.ParseDuration(text); err == nil {
+		return now.Add(-ago).UTC().Format(time.RFC3339Nano)
+	}
+	return text
+}
+
+// errReplayed means that a replay has come to its end.
+var errReplayed = errors.New("the replay has come to its end")
 
 // watch follows the stream over any number of connections.
 type watch struct {
@@ -75,7 +105,7 @@ func (w *watch) run(ctx context.Context) error {
 		before := w.query.Get("cursor")
 		err := w.follow(ctx)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, errReplayed):
 			return nil
 		case !w.reached || refusedForGood(err):
 			return err
@@ -118,6 +148,9 @@ func (w *watch) follow(ctx context.Context) error {
 		return err
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusNoContent {
+		return errReplayed // it was cut off before it read that
+	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxMessage)
 	for lines.Scan() {
@@ -178,6 +211,13 @@ func (w *watch) take(raw []byte) error {
 	if m.Cursor != "" { // what it brought is printed
 		w.query.Set("cursor", m.Cursor)
 		w.query.Set("snapshot", "0")
+		w.query.Del("from")
+	}
+	switch m.Type {
+	case "replay_end":
+		return errReplayed
+	case "live":
+		w.query.Del("speed") // the present has its own
 	}
 	return nil
 }
@@ -212,6 +252,10 @@ func (w *watch) show(m *message) {
 			what = "all prices"
 		}
 		w.out.Text("-- resumed: %s of the %.0f s that were missed follow", what, m.Seconds)
+	case "live":
+		w.out.Text("-- the present is reached")
+	case "replay_end":
+		w.out.Text("-- the replay has come to its end")
 	case "gap":
 		w.out.Text("-- a gap from %s to %s: %s", cmp.Or(m.Since, "the cursor"), m.Until, m.Reason)
 	case "error":
