@@ -26,7 +26,7 @@ def method_of(case: dict[str, Any]) -> str:
 
 
 def stream_of(client: Any, case: dict[str, Any]) -> Any:
-    asked = dict(case["with"])
+    asked = {name: value_of(value) for name, value in case["with"].items()}
     return client.stream(*asked.pop("symbols", ()), **asked)
 
 
@@ -107,7 +107,12 @@ async def run_async(url: str, key: str, case: dict[str, Any]) -> list[str]:
                 if case["call"] == "stream":
                     async with stream_of(client, case) as stream:
                         messages = stream.messages() if case.get("messages") else stream
-                        return [await anext(messages) for _ in range(case["take"])]
+                        taken: list[Any] = []
+                        async for one in messages:
+                            taken.append(one)
+                            if len(taken) == case["take"]:
+                                break
+                        return taken
                 answer = getattr(client, method_of(case))(**arguments(client, case))
                 return [row async for row in answer] if case["call"] == "pages" else await answer
             except marketlog.MarketlogError as error:

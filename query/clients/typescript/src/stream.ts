@@ -22,6 +22,11 @@ export interface StreamOptions {
   /** patience is after how many seconds without any message the last failure is thrown; 300 if it is left out. */
   patience?: number
   onGap?: (gap: types.MessageGap) => void
+  /** since begins in the past, with delivery "all": a replay, which ends at until or goes on with the present. */
+  since?: Date | string
+  until?: Date | string
+  /** speed is how many seconds of the log come in one; as many as are read if it is left out. */
+  speed?: number
 }
 
 const heartbeatMs = 5000
@@ -32,7 +37,7 @@ const longestLine = 32 << 20
 // A connection that ends behind these has brought nothing: the next try waits longer.
 const beforeData = ["welcome", "subscribed", "resumed"]
 
-/** An endless asynchronous iterable over prices. Leaving the loop, or close, ends the connection. */
+/** An asynchronous iterable over prices, endless but for a replay with an end. Leaving the loop, or close, ends the connection. */
 export class Stream implements AsyncIterable<types.WsStreamed> {
   /** cursor is where a stream begun with it goes on: behind the last message whose prices were all taken. */
   cursor: string | undefined
@@ -43,9 +48,12 @@ export class Stream implements AsyncIterable<types.WsStreamed> {
   private failures = 0
   private failingSince = 0
   private readonly ended = new AbortController()
+  private readonly delivery: Delivery | undefined
+  private present = false // whether a replay has come to it
 
   constructor(private readonly base: string, private readonly headers: Record<string, string>, private readonly options: StreamOptions) {
     this.cursor = options.cursor
+    this.delivery = options.since === undefined ? options.delivery : "all"
   }
 
   close(): void {
@@ -54,7 +62,7 @@ export class Stream implements AsyncIterable<types.WsStreamed> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<types.WsStreamed, void, void> {
     for await (const message of this.messages()) {
-      const latest = this.options.delivery !== "all"
+      const latest = this.delivery !== "all"
       if (message.type === "gap") {
         const gap = message as unknown as types.MessageGap
         if (this.options.onGap) this.options.onGap(gap)
@@ -78,6 +86,7 @@ export class Stream implements AsyncIterable<types.WsStreamed> {
       let quiet = setTimeout(end, silence)
       try {
         const answer = await fetch(`${this.base}/api/v1/stream?${this.asks()}`, { headers: { ...this.headers, Accept: "application/x-ndjson" }, signal: connection.signal })
+        if (answer.status === 204) return // nothing is left of a replay
         if (answer.status !== 200) throw errorOf(answer.status, await answer.json().catch(() => undefined), answer.headers.get("Retry-After"))
         const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
         let rest = ""
@@ -96,6 +105,8 @@ export class Stream implements AsyncIterable<types.WsStreamed> {
             if (!message) continue
             yield message
             this.cursor = message.cursor ?? this.cursor
+            if (message.type === "replay_end") return
+            this.present ||= message.type === "live"
           }
         }
       } catch (e) {
@@ -111,8 +122,9 @@ export class Stream implements AsyncIterable<types.WsStreamed> {
   }
 
   private asks(): URLSearchParams {
-    const { symbols, channels, delivery, snapshot, intervalMs } = this.options
-    const asked = { symbols: symbols?.length ? symbols : undefined, channels, delivery, snapshot, intervalMs, heartbeatMs, cursor: this.cursor || undefined }
+    const { symbols, channels, snapshot, intervalMs, since, until, speed } = this.options
+    const asked = { symbols: symbols?.length ? symbols : undefined, channels, delivery: this.delivery, snapshot, intervalMs, heartbeatMs, cursor: this.cursor || undefined,
+      from: this.cursor ? undefined : since, to: until, speed: this.present ? undefined : speed }
     return new URLSearchParams(Object.entries(asked).filter(([, value]) => value !== undefined).map(([name, value]) => [name, text(value)]))
   }
 

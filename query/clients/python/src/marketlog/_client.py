@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -82,15 +83,17 @@ class Client(_Common, Operations):
         return _sql.to_polars(self.sql_file(query, parameters))
 
     def stream(self, *symbols: str, delivery: Delivery = "latest", channels: Iterable[str] | None = None, cursor: str | None = None, snapshot: bool | None = None,
-               interval_ms: int | None = None, patience: float = 300.0, on_gap: Callable[[types.MessageGap], object] | None = None) -> Stream:
+               interval_ms: int | None = None, patience: float = 300.0, on_gap: Callable[[types.MessageGap], object] | None = None,
+               since: datetime | str | None = None, until: datetime | str | None = None, speed: float | None = None) -> Stream:
         """Prices as they change, over any number of disconnects and restarts of the server.
 
         symbols are coins by symbol or id, none: all. With delivery "all" each price that is written comes exactly once, and what
         cannot be sent raises GapError, or is given to on_gap; with "latest" the newest price of each coin. cursor is that of a
         stream before this one, to go on behind it. After patience, in seconds, without any message the last failure is
-        raised. channels other than prices come from ``stream(…).messages()``.
+        raised. channels other than prices come from ``stream(…).messages()``. since begins in the past, with delivery "all": a replay,
+        which ends at until or goes on with the present; speed is how many seconds of the log come in one, as many as are read without it.
         """
-        return Stream(self._http, _Following(symbols, channels, delivery, cursor, snapshot, interval_ms, patience), on_gap)
+        return Stream(self._http, _Following(symbols, channels, delivery, cursor, snapshot, interval_ms, patience, since, until, speed), on_gap)
 
     def _send(self, method: str, path: str, query: Mapping[str, Any], body: Mapping[str, Any] | None) -> httpx2.Response:
         attempt, waited = 0, 0.0
@@ -146,9 +149,10 @@ class AsyncClient(_Common, AsyncOperations):
         return _sql.to_polars(await self.sql_file(query, parameters))
 
     def stream(self, *symbols: str, delivery: Delivery = "latest", channels: Iterable[str] | None = None, cursor: str | None = None, snapshot: bool | None = None,
-               interval_ms: int | None = None, patience: float = 300.0, on_gap: Callable[[types.MessageGap], object] | None = None) -> AsyncStream:
+               interval_ms: int | None = None, patience: float = 300.0, on_gap: Callable[[types.MessageGap], object] | None = None,
+               since: datetime | str | None = None, until: datetime | str | None = None, speed: float | None = None) -> AsyncStream:
         """As ``Client.stream``, for ``async for``."""
-        return AsyncStream(self._http, _Following(symbols, channels, delivery, cursor, snapshot, interval_ms, patience), on_gap)
+        return AsyncStream(self._http, _Following(symbols, channels, delivery, cursor, snapshot, interval_ms, patience, since, until, speed), on_gap)
 
     async def _send(self, method: str, path: str, query: Mapping[str, Any], body: Mapping[str, Any] | None) -> httpx2.Response:
         attempt, waited = 0, 0.0

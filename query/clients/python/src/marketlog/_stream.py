@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -30,19 +31,24 @@ class _Following:
     """Where a stream is, and what is to be done with a line or a failure."""
 
     def __init__(self, symbols: Iterable[str], channels: Iterable[str] | None, delivery: Delivery, cursor: str | None, snapshot: bool | None,
-                 interval_ms: int | None, patience: float):
+                 interval_ms: int | None, patience: float, since: datetime | str | None, until: datetime | str | None, speed: float | None):
         self.cursor = cursor
         self.reconnects = 0
         self.simulated: bool | None = None
-        self.delivery = delivery
-        self._asks = {"symbols": list(symbols) or None, "channels": list(channels) if channels is not None else None, "delivery": delivery,
-                      "snapshot": snapshot, "intervalMs": interval_ms, "heartbeatMs": _HEARTBEAT_MS}
+        self.delivery: Delivery = "all" if since is not None else delivery
+        # over means that a replay has come to its end.
+        self.over = False
+        self._asks = {"symbols": list(symbols) or None, "channels": list(channels) if channels is not None else None, "delivery": self.delivery,
+                      "snapshot": snapshot, "intervalMs": interval_ms, "heartbeatMs": _HEARTBEAT_MS, "from": None if since is None else _wire.text("since", since), "to": None if until is None else _wire.text("until", until),
+                      "speed": speed}
         self._patience = patience
         self._failures = 0
         self._failing_since = 0.0
 
     def request(self) -> dict[str, Any]:
         asks = self._asks | {"cursor": self.cursor or None}
+        if self.cursor:
+            asks["from"] = None
         return {"url": PATH, "params": _wire.asked(asks), "headers": {"Accept": "application/x-ndjson"}, "timeout": _TIMEOUT}
 
     def read(self, line: bytes) -> dict[str, Any] | None:
@@ -63,6 +69,9 @@ class _Following:
 
     def processed(self, message: dict[str, Any]) -> None:
         self.cursor = message.get("cursor") or self.cursor
+        self.over = message["type"] == "replay_end"
+        if message["type"] == "live":
+            self._asks["speed"] = None  # the present has its own
 
     def failed(self, error: Exception) -> float:
         """Seconds until the next try, or an error if there is none."""
@@ -130,7 +139,7 @@ class _Followed:
 
 
 class Stream(_Followed):
-    """An endless iterator over prices. Leaving ``with``, or ``close``, ends the connection."""
+    """An iterator over prices, endless but for a replay with an end. Leaving ``with``, or ``close``, ends the connection."""
 
     def __init__(self, http: httpx2.Client, following: _Following, on_gap: Callable[[types.MessageGap], object] | None):
         self._following = following
@@ -166,6 +175,8 @@ def _follow(http: httpx2.Client, following: _Following) -> Generator[dict[str, A
     while True:
         try:
             with http.stream("GET", **following.request()) as response:
+                if response.status_code == 204:
+                    return  # nothing is left of a replay
                 if response.status_code != 200:
                     response.read()
                     raise _wire.refusal(response)
@@ -175,13 +186,15 @@ def _follow(http: httpx2.Client, following: _Following) -> Generator[dict[str, A
                         if (message := following.read(line)) is not None:
                             yield message
                             following.processed(message)
+                            if following.over:
+                                return
             raise ConnectionFailed("the server ended the stream")
         except (httpx2.TransportError, MarketlogError, ValueError) as error:
             time.sleep(following.failed(error))
 
 
 class AsyncStream(_Followed):
-    """An endless asynchronous iterator over prices. Leaving ``async with``, or ``aclose``, ends the connection."""
+    """An asynchronous iterator over prices, endless but for a replay with an end. Leaving ``async with``, or ``aclose``, ends the connection."""
 
     def __init__(self, http: httpx2.AsyncClient, following: _Following, on_gap: Callable[[types.MessageGap], object] | None):
         self._following = following
@@ -217,6 +230,8 @@ async def _follow_async(http: httpx2.AsyncClient, following: _Following) -> Asyn
     while True:
         try:
             async with http.stream("GET", **following.request()) as response:
+                if response.status_code == 204:
+                    return
                 if response.status_code != 200:
                     await response.aread()
                     raise _wire.refusal(response)
@@ -226,6 +241,8 @@ async def _follow_async(http: httpx2.AsyncClient, following: _Following) -> Asyn
                         if (message := following.read(line)) is not None:
                             yield message
                             following.processed(message)
+                            if following.over:
+                                return
             raise ConnectionFailed("the server ended the stream")
         except (httpx2.TransportError, MarketlogError, ValueError) as error:
             await anyio.sleep(following.failed(error))
