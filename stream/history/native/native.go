@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
@@ -42,15 +43,28 @@ type blockReader struct {
 // a time as it is read: so the encoded batch is never whole in memory.
 func Block(r Rows) io.Reader {
 	b := &blockReader{columns: r.Columns()}
+	if kept, ok := columnBuffers.Get().(*[]byte); ok {
+		b.buffer.Buf = (*kept)[:0]
+	}
 	b.buffer.PutInt(len(b.columns))
 	b.buffer.PutInt(r.Len())
 	b.rest = b.buffer.Buf
 	return b
 }
 
+// columnBuffers are those of blocks that were read to their end, of at most keptColumn bytes: a column of a batch has some hundred
+// kilobytes, and there are some blocks a second.
+var columnBuffers sync.Pool
+
+const keptColumn = 4 << 20
+
 func (b *blockReader) Read(p []byte) (int, error) {
 	for len(b.rest) == 0 {
 		if b.next == len(b.columns) {
+			if kept := b.buffer.Buf; cap(kept) > 0 && cap(kept) <= keptColumn {
+				columnBuffers.Put(&kept)
+			}
+			b.rest, b.buffer.Buf = nil, nil
 			return 0, io.EOF
 		}
 		c := b.columns[b.next]
