@@ -11,6 +11,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"github.com/marketlog/marketlog/stream"
 )
 
 // Codes of errors, as clients see them.
@@ -28,6 +30,7 @@ const (
 	CodeRateLimit        = "RATE_LIMIT_EXCEEDED"
 	CodeHeadersTooLarge  = "HEADERS_TOO_LARGE"
 	CodeInternal         = "INTERNAL"
+	CodeUnavailable      = "UNAVAILABLE"
 	CodeStale            = "STALE_DATA"
 	CodeOverloaded       = "OVERLOADED"
 	CodeStarting         = "STARTING"
@@ -127,6 +130,9 @@ var statusCodes = map[int]string{
 	http.StatusServiceUnavailable:          CodeOverloaded,
 }
 
+// awayRetry is after how many seconds a store that is away is tried again.
+const awayRetry = 5
+
 // asError turns any error into one that may be shown, and reports whether its cause must be logged.
 func asError(err error) (shown *Error, internal bool) {
 	if errors.As(err, &shown) {
@@ -137,6 +143,9 @@ func asError(err error) (shown *Error, internal bool) {
 		if code, ok := statusCodes[routed.Code]; ok {
 			return &Error{Status: routed.Code, Code: code, Message: http.StatusText(routed.Code)}, false
 		}
+	}
+	if errors.Is(err, stream.ErrUnavailable) {
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, Message: "a store that holds the answer is away or does not answer; try again", RetryAfter: awayRetry}, true
 	}
 	return &Error{Status: http.StatusInternalServerError, Code: CodeInternal, Message: "internal error"}, true
 }

@@ -351,7 +351,7 @@ func errorResponses(registry huma.Registry) map[string]*huma.Response {
 		429: "A limit of the plan is exhausted (`" + CodeRateLimit + "`); see Retry-After",
 		431: "A request line and headers of more than 8 kB (`" + CodeHeadersTooLarge + "`)",
 		500: "Internal error (`" + CodeInternal + "`)",
-		503: "Temporarily unavailable (`" + CodeStarting + "`, `" + CodeOverloaded + "`, `" + CodeStale + "`)",
+		503: "Temporarily unavailable (`" + CodeStarting + "`, `" + CodeOverloaded + "`, `" + CodeStale + "`, `" + CodeUnavailable + "`)",
 	} {
 		responses[strconv.Itoa(status)] = &huma.Response{Description: what,
 			Content: map[string]*huma.MediaType{contentJSON: {Schema: schema}}}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/stream/archive"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -88,6 +89,7 @@ func testEndpoints(cold chan struct{}) []Endpoint {
 			return Encode(echoBody{})
 		}}),
 		get("/api/v1/bulk", "bulk", Endpoint{Needs: limits.FeatureBulk, Params: echoParams}),
+		get("/api/v1/away", "away", Endpoint{Handle: fail(fmt.Errorf("asking 10.0.0.1, a secret: %w", archive.ErrUnavailable))}),
 		get("/api/v1/broken", "broken", Endpoint{Handle: fail(errors.New("secret at 10.0.0.1"))}),
 		get("/api/v1/panics", "panics", Endpoint{Handle: func(context.Context, *Request) (Answer, error) { panic("secret") }}),
 		get("/api/v1/large", "large", Endpoint{Handle: func(context.Context, *Request) (Answer, error) {
@@ -203,6 +205,7 @@ func TestEveryFailureHasOneBody(t *testing.T) {
 		{"GET", "/api/v1/bulk", "key-free", 402, CodePlanRequired},
 		{"GET", "/api/v1/hot?limit=x", "key-pro", 400, CodeValidation},
 		{"GET", "/api/v1/broken", "key-pro", 500, CodeInternal},
+		{"GET", "/api/v1/away", "key-pro", 503, CodeUnavailable},
 		{"GET", "/api/v1/panics", "key-pro", 500, CodeInternal},
 		{"GET", "/api/v1/hot", "key-unheard-of", 500, CodeInternal},
 	} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"github.com/marketlog/marketlog/stream"
 )
 
 // Object is what a listing holds of an object.
@@ -37,9 +39,15 @@ type Store interface {
 var (
 	ErrExists  = errors.New("an object of this name exists")
 	ErrMissing = errors.New("no object has this name")
-	// ErrUnavailable states that a store could not be asked, or its answer did not arrive: it says nothing about any object.
-	ErrUnavailable = errors.New("the store of the archive is not available")
+	// ErrUnavailable states that a store could not be asked, or its answer did not arrive: it says nothing about any object. It is a
+	// stream.ErrUnavailable too.
+	ErrUnavailable error = unavailableError{}
 )
+
+type unavailableError struct{}
+
+func (unavailableError) Error() string { return "the store of the archive is not available" }
+func (unavailableError) Unwrap() error { return stream.ErrUnavailable }
 
 // errTooLarge states that an object is larger than what it should be can be.
 var errTooLarge = errors.New("it is larger than it can be")
