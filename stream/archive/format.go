@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -49,7 +48,7 @@ type writer struct {
 
 func newWriter(w io.Writer) *writer {
 	return &writer{file: parquet.NewGenericWriter[any](w, schema,
-		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
+		parquet.Compression(pages),
 		// The bounds of values and keys are not used by anybody, and as large as they.
 		parquet.SkipPageBounds("value"), parquet.SkipPageBounds("headers"),
 		parquet.CreatedBy("marketlog", root, ""),
