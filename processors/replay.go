@@ -55,6 +55,8 @@ type Replay struct {
 	Log     stream.Config
 	History *history.Store
 	Logger  *slog.Logger
+	// MostRestated is how many rows of a table that change are recorded one by one; 0 for the default. All are counted.
+	MostRestated int64
 	// BatchRows is how many rows are inserted at once; 0 for the default. The result does not depend on it.
 	BatchRows int
 	// Emit takes what happens meanwhile: *ReplayProgress, *history.Difference, *ReplayChange and
@@ -91,8 +93,10 @@ type ReplayResult struct {
 	Compared  int64 `json:"compared"`
 	Differing int64 `json:"differing"`
 	// Outside counts live rows whose causes the log no longer holds, or that the given times leave out.
-	Outside int64   `json:"outside"`
-	Seconds float64 `json:"seconds"`
+	Outside int64 `json:"outside"`
+	// Restated counts rows that were added, removed or changed, which the view v_restatements lists; without Verify only.
+	Restated int64   `json:"restated"`
+	Seconds  float64 `json:"seconds"`
 }
 
 // Validate refuses a view that cannot be replayed and times that leave nothing.
@@ -181,6 +185,13 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 			result.Outside += found.Beyond
 		}
 		if !r.Verify {
+			if found.Differing > 0 {
+				restated, err := r.restate(ctx, j, table, bounds)
+				if err != nil {
+					return result, err
+				}
+				result.Restated += restated
+			}
 			if err := shadow.Of(r.History).CarryOver(ctx, table.Name, j.Generation, made); err != nil {
 				return result, err
 			}

@@ -37,8 +37,12 @@ type journal struct {
 	Verify bool      `json:"verify"`
 	// Tables gives the UUIDs of the shadow tables.
 	Tables map[string]string `json:"tables,omitempty"`
+	// Restating is what the replay has written, or is about to write, of the rows that it changes; nil as long as it changes none.
+	Restating *restating `json:"restating,omitempty"`
 
 	parts map[int32]shadow.Replay
+	// attempted is whether this run has begun to record what it changes.
+	attempted bool
 }
 
 // readJournal returns the unfinished replay, nil if there is none, and the newest generation.
@@ -173,6 +177,9 @@ func (r *Replay) swap(ctx context.Context, j *journal) error {
 		if err := j.enter(ctx, r.History, stateExchanging); err != nil {
 			return err
 		}
+	}
+	if err := r.countRestated(ctx, j); err != nil {
+		return err
 	}
 	faults.Hit("replay.exchange")
 	for _, t := range viewTables(j.View) {

@@ -119,6 +119,12 @@ func validServed(rec eventsv1.Marked) error {
 	return need(true, r.Replica != "" && r.Time != 0)
 }
 
+func validRestatement(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.RestatementRecord)
+	row, table := r.GetRestatement(), r.GetTable()
+	return need(row.GetTable() != "" && len(row.GetKey()) > 0 || table.GetTable() != "", r.Run != "" && r.Time != 0)
+}
+
 func validDead(rec eventsv1.Marked) error {
 	r := rec.(*eventsv1.DeadRecord)
 	switch {

@@ -85,6 +85,7 @@ const (
 	TopicKeys             = "keys.v1"
 	TopicUsage            = "usage.v1"
 	TopicServed           = "served.v1"
+	TopicRestatements     = "restatements.v1"
 )
 
 const (
@@ -243,6 +244,13 @@ var Topics = []Topic{
 		Holds:     "how far each process that answers had read, for `asOf`",
 		Retention: 7 * day, EmbeddedBytes: 16 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveBudget, Clockless: true,
 		Tables: []Table{filled("served_prices").byDay(7), filled("served_minutes")},
+	},
+	{
+		Name: TopicRestatements, Partitions: 1, Key: "none", New: record[eventsv1.RestatementRecord],
+		Writer: "operators", valid: validRestatement,
+		Holds:         "rows of tables that a replay replaced by others",
+		EmbeddedBytes: 48 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
+		Tables: []Table{filled("restatements"), filled("restated_tables")},
 	},
 	{
 		Name: TopicKeys, Partitions: 1, Key: "key id", New: record[eventsv1.KeyRecord],

@@ -143,6 +143,9 @@ func (p *replayPrinter) line(raw json.RawMessage) error {
 	case result.Compared != nil:
 		_, err = fmt.Fprintf(p.Stdout, "view %s: %d rows compared, %d differ, %d outside, %.1f s\n",
 			result.View, *result.Compared, result.Differing, result.Outside, result.Seconds)
+		if err == nil && result.Restated > 0 {
+			_, err = fmt.Fprintf(p.Stdout, "%d rows restated; marketlog restatements lists them\n", result.Restated)
+		}
 	case line.Kind != "":
 		_, err = fmt.Fprintln(p.Stdout, differenceText(line.Difference))
 	case line.Change != "":

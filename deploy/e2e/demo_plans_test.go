@@ -18,6 +18,7 @@ var boundByPlan = map[string]string{
 	"GET /api/v1/rates/history":                      "/api/v1/rates/history?coin=ethereum&product=staking-rewards&country=DE&timeframe=all",
 	"GET /api/v1/charts/{coinId}/rates/{category}":   "/api/v1/charts/ethereum/rates/staking?timeframe=1y",
 	"GET /api/v1/earn/benchmark":                     "/api/v1/earn/benchmark?history_days=365",
+	"GET /api/v1/restatements":                       "/api/v1/restatements?since=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices":                             "/api/v1/prices?symbols=btc&asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices/{symbol}":                    "/api/v1/prices/BTC?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices/{symbol}/explain":            "/api/v1/prices/BTC/explain?asOf=2025-01-01T00:00:00Z",

@@ -37,6 +37,7 @@ import (
 	"github.com/marketlog/marketlog/query/providers"
 	yields "github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/records"
+	"github.com/marketlog/marketlog/query/restatements"
 	"github.com/marketlog/marketlog/query/sql"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/symbols"
@@ -236,6 +237,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		usage.New(limiter, past, time.Now).Endpoints(),
 		query.After(explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log}).Endpoints(), cataloged, rated),
 		records.New(log, func() bool { return a.simulated(priceCache) }).Endpoints(),
+		query.After(restatements.New(catalog, past, func() bool { return a.simulated(priceCache) }).Endpoints(), cataloged),
 		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
 	)
 	lacking := in.Lacking()

@@ -28,6 +28,12 @@ type (
 	ServedMinute = read.ServedMinute
 	// EarnFilter narrows changes of earn products.
 	EarnFilter = read.EarnFilter
+	// RestatementFilter narrows restatements.
+	RestatementFilter = read.RestatementFilter
+	// Restatement is a row of the past that was changed after it may have been read.
+	Restatement = read.Restatement
+	// RestatedTable is how many rows of a table were restated that are not listed.
+	RestatedTable = read.RestatedTable
 	// RateQuery reports which rates are read, and of when.
 	RateQuery = read.RateQuery
 	// RatePoint is what a rate was, or did in an hour or a day.

@@ -66,6 +66,12 @@ func Record(topic string, n int) []byte {
 			{Time: at, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: 1, Offset: int64(n)}}},
 			{Time: at, Read: &eventsv1.ServedStep_Minute{Minute: second / 60e9 * 60e9}},
 		}}
+	case schemas.TopicRestatements:
+		rec = &eventsv1.RestatementRecord{Run: "replay-1", Attempt: 1, Time: at, Body: &eventsv1.RestatementRecord_Restatement{Restatement: &eventsv1.Restatement{
+			Table: "candles_1m", View: schemas.ViewCandles, Kind: "changed", Cause: "replay", CoinId: name, EventTime: at,
+			Key:    []*eventsv1.RestatedValue{{Name: "coin_id", Value: name}},
+			Before: []*eventsv1.RestatedValue{{Name: "close", Value: "1"}}, After: []*eventsv1.RestatedValue{{Name: "close", Value: "2"}},
+		}}}
 	case schemas.TopicKeys:
 		rec = &eventsv1.KeyRecord{Id: name, Hash: make([]byte, 32), Plan: "pro", Last4: "abcd", Budget: name, Created: at, Label: "sample"}
 	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:

@@ -37,6 +37,7 @@ var slow = map[string][]string{
 		"TestCacheAwayIsFilledAgain", "TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",
 		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsRequireIt", "TestDuplicatesChangeNothing", "TestOutputsDoNotDependOnBatches",
+		"TestWhatAReplayChangesIsRecordedOnce",
 	},
 	"producers":                  {"TestAdaptersReadTheSimulator"},
 	"producers/outbox":           {"TestBrokerAwayLosesNothing", "TestKilledWriterLosesNothingAcknowledged"},

@@ -11,6 +11,6 @@ import (
 // Commands are the commands of this package.
 func Commands(rt *command.Runtime) []*cobra.Command {
 	return []*cobra.Command{
-		priceCommand(rt), watchCommand(rt), chartCommand(rt), explainCommand(rt), ratesCommand(rt), envCommand(rt), statusCommand(rt),
+		priceCommand(rt), watchCommand(rt), chartCommand(rt), explainCommand(rt), ratesCommand(rt), restatementsCommand(rt), envCommand(rt), statusCommand(rt),
 	}
 }

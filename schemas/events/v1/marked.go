@@ -93,6 +93,15 @@ func (r *ServedRecord) SetMark(*Mark) {}
 // GetPulse is nil: what was served has no clock.
 func (r *ServedRecord) GetPulse() *Pulse { return nil }
 
+// GetMark is nil: what a replay replaces has no cause in the log.
+func (r *RestatementRecord) GetMark() *Mark { return nil }
+
+// SetMark does nothing.
+func (r *RestatementRecord) SetMark(*Mark) {}
+
+// GetPulse is nil: restatements have no clock.
+func (r *RestatementRecord) GetPulse() *Pulse { return nil }
+
 // After reports whether the mark lies behind another in the order of their common input partition:
 // by offset, then by index. A nil mark lies before all others.
 func (m *Mark) After(other *Mark) bool {

@@ -48,6 +48,7 @@ var rowsOf = map[string]func() topicRows{
 	schemas.TopicBackfillRaw:      func() topicRows { return &backfillTable{} },
 	schemas.TopicUsage:            newUsageRows,
 	schemas.TopicServed:           newServedRows,
+	schemas.TopicRestatements:     newRestatementRows,
 }
 
 // Batch collects the rows of log records until they are inserted. It is used by one goroutine.

@@ -44,17 +44,10 @@ const sliceRows = 100_000
 // It goes slice by slice, and before each calls progress with the rows behind it and in all.
 func (t Tables) Compare(ctx context.Context, table string, generation uint32, bounds []Bounds, most int, progress func(done, all int64)) (Comparison, error) {
 	var found Comparison
-	sh, err := t.shape(ctx, table)
+	c, err := t.comparer(ctx, table, generation, bounds)
 	if err != nil {
 		return found, err
 	}
-	var newest time.Time
-	// The rebuilt table shows how old a row is: a stray one of the live table may be of any time.
-	if err := t.store.Conn().QueryRow(ctx, "SELECT toDateTime64(max("+sh.timeColumn()+"), 0, 'UTC') FROM "+table+history.ShadowSuffix(generation)).Scan(&newest); err != nil {
-		return found, fmt.Errorf("reading the newest rebuilt row of %s: %w", table, history.Unavailable(err))
-	}
-	c := comparer{store: t.store, table: table, shadow: table + history.ShadowSuffix(generation), shape: sh, keptFrom: sh.keptFrom(newest)}
-	c.outside, c.beyond = boundsSQL(bounds)
 	slices, old, err := c.slices(ctx)
 	if err != nil {
 		return found, fmt.Errorf("comparing %s: %w", table, err)
@@ -81,6 +74,22 @@ type comparer struct {
 	shape           shape
 	keptFrom        time.Time
 	outside, beyond string
+}
+
+func (t Tables) comparer(ctx context.Context, table string, generation uint32, bounds []Bounds) (comparer, error) {
+	c := comparer{store: t.store, table: table, shadow: table + history.ShadowSuffix(generation)}
+	var err error
+	if c.shape, err = t.shape(ctx, table); err != nil {
+		return c, err
+	}
+	var newest time.Time
+	// The rebuilt table shows how old a row is: a stray one of the live table may be of any time.
+	if err := t.store.Conn().QueryRow(ctx, "SELECT toDateTime64(max("+c.shape.timeColumn()+"), 0, 'UTC') FROM "+c.shadow).Scan(&newest); err != nil {
+		return c, fmt.Errorf("reading the newest rebuilt row of %s: %w", table, history.Unavailable(err))
+	}
+	c.keptFrom = c.shape.keptFrom(newest)
+	c.outside, c.beyond = boundsSQL(bounds)
+	return c, nil
 }
 
 // slice is a day and a range of the first column of the key.
@@ -126,18 +135,29 @@ func (c *comparer) slices(ctx context.Context) (list []slice, old int64, err err
 // rowsSQL selects one row for each key of a slice: how the tables differ there, and by an expression
 // over the columns the values of both.
 func (c *comparer) rowsSQL(sl slice, values string) string {
-	first := c.shape.key[0]
 	key := strings.Join(c.shape.key, ", ")
 	side := func(table string, live int) string {
-		return fmt.Sprintf(`SELECT %s, %s, %s AS h, %d AS live
-			FROM %s FINAL WHERE %s = '%s' AND %s >= %s AND %s <= %s`,
-			key, c.shape.rowSQL(), values, live, table, c.shape.sliceSQL(), sl.day.Format(time.DateOnly), first, history.Literal(sl.first), first, history.Literal(sl.last))
+		return fmt.Sprintf("SELECT %s, %s, %s AS h, %d AS live FROM %s FINAL WHERE %s", key, c.shape.rowSQL(), values, live, table, c.withinSQL(sl))
 	}
-	return fmt.Sprintf(`SELECT %s, hl, hs, multiIf(%s, 'beyond', %s, 'outside', nl = 0, '%s', ns = 0, '%s', hl != hs, '%s', 'same') AS verdict FROM (
+	return fmt.Sprintf(`SELECT %s, hl, hs, t, multiIf(%s, 'beyond', %s, 'outside', nl = 0, '%s', ns = 0, '%s', hl != hs, '%s', 'same') AS verdict FROM (
 		SELECT %s, countIf(live = 1) AS nl, countIf(live = 0) AS ns, anyIf(h, live = 1) AS hl, anyIf(h, live = 0) AS hs,
 			argMin(r.p, live) AS p, max(r.o) AS o, max(r.t) AS t
 		FROM (%s UNION ALL %s) AS r GROUP BY %s)`,
 		key, c.beyond, c.outside, DiffMissing, DiffExtra, DiffDifferent, key, side(c.table, 1), side(c.shadow, 0), key)
+}
+
+// withinSQL is the condition on the rows of a slice.
+func (c *comparer) withinSQL(sl slice) string {
+	first := c.shape.key[0]
+	return fmt.Sprintf("%s = '%s' AND %s >= %s AND %s <= %s", c.shape.sliceSQL(), sl.day.Format(time.DateOnly), first, history.Literal(sl.first), first, history.Literal(sl.last))
+}
+
+// keySQL is a column of the key as people read it.
+func (c *comparer) keySQL(name string) string {
+	if name == "event_id" {
+		return "lower(hex(event_id))"
+	}
+	return "toString(" + name + ")"
 }
 
 func (c *comparer) compare(ctx context.Context, sl slice, most int, found *Comparison) error {
@@ -184,10 +204,7 @@ func (c *comparer) describe(ctx context.Context, sl slice, most int, found *Comp
 	}
 	keys := make([]string, len(c.shape.key))
 	for i, name := range c.shape.key {
-		keys[i] = "toString(" + name + ")"
-		if name == "event_id" {
-			keys[i] = "lower(hex(event_id))"
-		}
+		keys[i] = c.keySQL(name)
 	}
 	rows, err := c.store.Conn().Query(ctx, fmt.Sprintf("SELECT verdict, [%s], hl, hs FROM (%s) WHERE verdict IN ('%s', '%s', '%s') ORDER BY %s LIMIT %d",
 		strings.Join(keys, ", "), c.rowsSQL(sl, "["+strings.Join(hashes, ", ")+"]"),

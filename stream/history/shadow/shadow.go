@@ -47,6 +47,8 @@ func (t Tables) Exchange(ctx context.Context, table string, generation uint32, u
 type shape struct {
 	// key is what a row is known by.
 	key, columns []string
+	// types are those of the columns.
+	types []string
 	// at is the column that rows are kept by, and that states when they were caused; slice the one of the key that is a time.
 	// A table of the newest rows has no such one.
 	at, slice string
@@ -57,9 +59,9 @@ type shape struct {
 }
 
 // times finds the columns that hold a time.
-func (s *shape) times(types []string) {
+func (s *shape) times() {
 	for _, name := range s.key {
-		if i := slices.Index(s.columns, name); i >= 0 && strings.HasPrefix(types[i], "Date") {
+		if i := slices.Index(s.columns, name); i >= 0 && strings.HasPrefix(s.types[i], "Date") {
 			s.slice = name
 			break
 		}
@@ -106,25 +108,24 @@ func (s shape) keptFrom(now time.Time) time.Time {
 
 func (t Tables) shape(ctx context.Context, table string) (shape, error) {
 	var key string
-	var types []string
 	var sh shape
 	err := t.store.Conn().QueryRow(ctx, `SELECT sorting_key,
 			(SELECT groupArray(name) FROM (SELECT name FROM system.columns WHERE database = ? AND table = ? ORDER BY position)),
 			(SELECT groupArray(type) FROM (SELECT type FROM system.columns WHERE database = ? AND table = ? ORDER BY position))
 		FROM system.tables WHERE database = ? AND name = ?`,
-		t.store.Database(), table, t.store.Database(), table, t.store.Database(), table).Scan(&key, &sh.columns, &types)
+		t.store.Database(), table, t.store.Database(), table, t.store.Database(), table).Scan(&key, &sh.columns, &sh.types)
 	if err != nil {
 		return sh, fmt.Errorf("reading the definition of %s: %w", table, history.Unavailable(err))
 	}
 	for i, name := range sh.columns {
 		value := "`" + name + "`" // there may be dots in it
-		if strings.HasPrefix(types[i], "Nullable(") {
-			value = "ifNull(toString(" + value + "), 'NULL')" // a hash of NULL is NULL, and equals nothing
+		if strings.HasPrefix(sh.types[i], "Nullable(") {
+			value = "ifNull(concat('=', toString(" + value + ")), '')" // a hash of NULL is NULL, and equals nothing
 		}
 		sh.values = append(sh.values, value)
 	}
 	sh.key = strings.Split(key, ", ")
-	sh.times(types)
+	sh.times()
 	if table == "ticks" { // which coin an event is of is what a replay may see otherwise
 		sh.key = slices.DeleteFunc(sh.key, func(name string) bool { return name == "coin_id" })
 	}

@@ -200,7 +200,7 @@ export abstract class Operations {
   /** A record of the log, by its offset. Explanations and rows name records by topic, partition and offset; this is the record itself, decoded, from the brokers or, where they have it no longer, from the archive. It is counted as a chart. Keys and usage are not shown. */
   getLogRecord(asked: {
     /** Topic of the log. */
-    topic: "backfill.raw.v1" | "candles.v1" | "coinmarkets.raw.v1" | "defi.v1" | "earn.v1" | "markets.v1" | "prices.v1" | "quotes.v1" | "rates.raw.v1" | "rates.v1" | "reference.raw.v1" | "reference.raw.v1.dead.v1" | "served.v1" | "ticks.raw.v1" | "ticks.raw.v1.dead.v1" | "ticks.v1"
+    topic: "backfill.raw.v1" | "candles.v1" | "coinmarkets.raw.v1" | "defi.v1" | "earn.v1" | "markets.v1" | "prices.v1" | "quotes.v1" | "rates.raw.v1" | "rates.v1" | "reference.raw.v1" | "reference.raw.v1.dead.v1" | "restatements.v1" | "served.v1" | "ticks.raw.v1" | "ticks.raw.v1.dead.v1" | "ticks.v1"
     /** Partition of the topic. At most 2147483647; greater values are lowered to it, and meta.clamped is set. */
     partition: number
     /** Offset of the record. At most 9007199254740991; greater values are lowered to it, and meta.clamped is set. */
@@ -611,6 +611,24 @@ export abstract class Operations {
     limit?: number
   } = {}): Promise<types.CoinsRecentBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/recent", query: ["limit"] }, asked)
+  }
+
+  /** Rows of the past that were changed after they may have been read. A replay of the log by another version of a processor, or after a damage, replaces rows of the past. Each row that it adds, removes or changes is listed with its values before and after, and why. The plan limits how far back since may be. */
+  listRestatements(asked: {
+    /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
+    coin?: string
+    /** Only rows of this view, as marketlog replay --view names it. */
+    replay?: "prices" | "candles" | "markets" | "rates" | "defi" | "earn" | "ticks"
+    /** Restated then or later; default as far back as the plan allows. A date alone is its beginning in UTC. */
+    since?: string | Date
+    /** Restated then or before; default now. A date alone is its beginning in UTC. */
+    until?: string | Date
+    /** Maximum number of restatements. At most 1000; greater values are lowered to it, and meta.clamped is set. */
+    limit?: number
+    /** meta.next of the page before. */
+    cursor?: string
+  } = {}): Promise<types.RestatementsBody> {
+    return this.ask({ method: "GET", path: "/api/v1/restatements", query: ["coin", "replay", "since", "until", "limit", "cursor"] }, asked)
   }
 
   /** Coins with similar categories. */

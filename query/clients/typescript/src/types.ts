@@ -2880,6 +2880,72 @@ export interface RecordsSegment {
   next: number
 }
 
+export interface RestatementsBody {
+  meta: RestatementsMeta
+  /** The last replay first, within it by table and time of the row */
+  restatements: RestatementsRestatement[]
+  /** Tables of which replays in the range changed more rows than are listed one by one; of each the first by time are. Not narrowed by coin */
+  unlisted?: RestatementsTable[]
+}
+
+export interface RestatementsMeta {
+  /** Parameters lowered to their maximum, with the value used */
+  clamped?: Record<string, number>
+  /** Rows returned */
+  count: number
+  /** Log time up to which the view behind this response is complete */
+  lastUpdated?: string
+  /** Cursor of the next page; absent on the last one */
+  next?: string
+  since: string
+  until: string
+}
+
+export interface RestatementsRestatement {
+  /** Values after; of an added row all */
+  after?: Record<string, string>
+  /** Values before by column, as exact text: of a changed row those that differ, of a removed one all. A value that was not known is left out */
+  before?: Record<string, string>
+  /** logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version */
+  cause: string
+  /** Absent where the row is not of one coin */
+  coinId?: string
+  /** Hash of all values after */
+  digestAfter?: string
+  /** Hash of all values before, lists too, in hexadecimal */
+  digestBefore?: string
+  /** What the row is of */
+  eventTime: string
+  /** What the row is known by */
+  key: Record<string, string>
+  /** added: there was no such row; removed: there is none any more */
+  kind: "changed" | "added" | "removed"
+  /** Version that made the row after */
+  logicAfter?: number
+  /** Version of the processor that made the row before */
+  logicBefore?: number
+  /** Columns with lists that differ too, of which no value is recorded */
+  others?: string[]
+  /** Which replay did it */
+  run: string
+  /** Table of the row */
+  table: string
+  /** When it was restated */
+  time: string
+  /** View that was replayed */
+  view: string
+}
+
+export interface RestatementsTable {
+  /** How many rows more were added, removed or changed than are listed */
+  rows: number
+  /** Which replay */
+  run: string
+  table: string
+  time: string
+  view: string
+}
+
 export interface StablecoinsComponents {
   /** Mean absolute deviation at minute closes over 30 days; half of it is subtracted from 100 */
   meanBps: number

@@ -219,7 +219,7 @@ class Operations:
         answer: types.GlobalstatsMetricsBody = self._ask("GET", "/api/v1/global-stats/metrics", {}, {"asOf": as_of}, {})
         return answer
 
-    def get_log_record(self, topic: Literal['backfill.raw.v1', 'candles.v1', 'coinmarkets.raw.v1', 'defi.v1', 'earn.v1', 'markets.v1', 'prices.v1', 'quotes.v1', 'rates.raw.v1', 'rates.v1', 'reference.raw.v1', 'reference.raw.v1.dead.v1', 'served.v1', 'ticks.raw.v1', 'ticks.raw.v1.dead.v1', 'ticks.v1'], partition: int, offset: int) -> types.RecordsBody:
+    def get_log_record(self, topic: Literal['backfill.raw.v1', 'candles.v1', 'coinmarkets.raw.v1', 'defi.v1', 'earn.v1', 'markets.v1', 'prices.v1', 'quotes.v1', 'rates.raw.v1', 'rates.v1', 'reference.raw.v1', 'reference.raw.v1.dead.v1', 'restatements.v1', 'served.v1', 'ticks.raw.v1', 'ticks.raw.v1.dead.v1', 'ticks.v1'], partition: int, offset: int) -> types.RecordsBody:
         """A record of the log, by its offset. Explanations and rows name records by topic, partition and offset; this is the
         record itself, decoded, from the brokers or, where they have it no longer, from the archive. It is counted as a chart.
         Keys and usage are not shown.
@@ -619,6 +619,22 @@ class Operations:
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         """
         answer: types.CoinsRecentBody = self._ask("GET", "/api/v1/coins/recent", {}, {"limit": limit}, {})
+        return answer
+
+    def list_restatements(self, *, coin: str | None = None, replay: Literal['prices', 'candles', 'markets', 'rates', 'defi', 'earn', 'ticks'] | None = None, since: str | datetime | None = None, until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> types.RestatementsBody:
+        """Rows of the past that were changed after they may have been read. A replay of the log by another version of a processor,
+        or after a damage, replaces rows of the past. Each row that it adds, removes or changes is listed with its values before
+        and after, and why. The plan limits how far back since may be.
+
+        coin: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
+        that our venues trade always means that coin, and the prefix `id:` forces an id.
+        replay: Only rows of this view, as marketlog replay --view names it.
+        since: Restated then or later; default as far back as the plan allows. A date alone is its beginning in UTC.
+        until: Restated then or before; default now. A date alone is its beginning in UTC.
+        limit: Maximum number of restatements. At most 1000; greater values are lowered to it, and meta.clamped is set.
+        cursor: meta.next of the page before.
+        """
+        answer: types.RestatementsBody = self._ask("GET", "/api/v1/restatements", {}, {"coin": coin, "replay": replay, "since": since, "until": until, "limit": limit, "cursor": cursor}, {})
         return answer
 
     def list_similar_coins(self, coin_id: str, *, limit: int | None = None) -> types.CoinsSimilarBody:

@@ -2910,6 +2910,78 @@ class RecordsSegment(TypedDict):
     """Offset behind its last record"""
 
 
+class RestatementsBody(TypedDict):
+    meta: RestatementsMeta
+    restatements: list[RestatementsRestatement]
+    """The last replay first, within it by table and time of the row"""
+    unlisted: NotRequired[list[RestatementsTable]]
+    """Tables of which replays in the range changed more rows than are listed one by one; of each the first by time are. Not
+    narrowed by coin
+    """
+
+
+class RestatementsMeta(TypedDict):
+    clamped: NotRequired[dict[str, int]]
+    """Parameters lowered to their maximum, with the value used"""
+    count: int
+    """Rows returned"""
+    lastUpdated: NotRequired[str]
+    """Log time up to which the view behind this response is complete"""
+    next: NotRequired[str]
+    """Cursor of the next page; absent on the last one"""
+    since: str
+    until: str
+
+
+class RestatementsRestatement(TypedDict):
+    after: NotRequired[dict[str, str]]
+    """Values after; of an added row all"""
+    before: NotRequired[dict[str, str]]
+    """Values before by column, as exact text: of a changed row those that differ, of a removed one all. A value that was not known
+    is left out
+    """
+    cause: str
+    """logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by
+    the same version
+    """
+    coinId: NotRequired[str]
+    """Absent where the row is not of one coin"""
+    digestAfter: NotRequired[str]
+    """Hash of all values after"""
+    digestBefore: NotRequired[str]
+    """Hash of all values before, lists too, in hexadecimal"""
+    eventTime: str
+    """What the row is of"""
+    key: dict[str, str]
+    """What the row is known by"""
+    kind: Literal['changed', 'added', 'removed']
+    """added: there was no such row; removed: there is none any more"""
+    logicAfter: NotRequired[int]
+    """Version that made the row after"""
+    logicBefore: NotRequired[int]
+    """Version of the processor that made the row before"""
+    others: NotRequired[list[str]]
+    """Columns with lists that differ too, of which no value is recorded"""
+    run: str
+    """Which replay did it"""
+    table: str
+    """Table of the row"""
+    time: str
+    """When it was restated"""
+    view: str
+    """View that was replayed"""
+
+
+class RestatementsTable(TypedDict):
+    rows: int
+    """How many rows more were added, removed or changed than are listed"""
+    run: str
+    """Which replay"""
+    table: str
+    time: str
+    view: str
+
+
 class StablecoinsComponents(TypedDict):
     meanBps: float
     """Mean absolute deviation at minute closes over 30 days; half of it is subtracted from 100"""

@@ -1,0 +1,95 @@
+package market
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/config"
+)
+
+func restatementsCommand(rt *command.Runtime) *cobra.Command {
+	var view, since, until, cursor string
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "restatements [SYMBOL]",
+		Short:   "Show rows of the past that a replay changed, with their values before and after",
+		Example: "  marketlog restatements BTC --replay candles\n  marketlog restatements --since 2026-01-31T12:00:00Z -o csv",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			if len(args) > 0 {
+				query.Set("coin", args[0])
+			}
+			for name, value := range map[string]string{"replay": view, "since": since, "until": until, "cursor": cursor} {
+				if value != "" {
+					query.Set(name, value)
+				}
+			}
+			return show(rt, cmd, "/api/v1/restatements", query, showRestatements)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&view, "replay", "", "only rows of this `VIEW`, as replay --view names it")
+	flags.StringVar(&since, "since", "", "restated at this `TIME` or later, as in 2026-01-31T12:00:00Z")
+	flags.StringVar(&until, "until", "", "restated at this `TIME` or before")
+	flags.StringVar(&cursor, "cursor", "", "`CURSOR` of the page before")
+	flags.IntVar(&limit, "limit", 100, "at most so many rows, 1 to 1000")
+	config.AddInstanceFlags(flags)
+	command.AddOutputFlag(flags)
+	return cmd
+}
+
+// restatementsAnswer is what is shown of GET /api/v1/restatements.
+type restatementsAnswer struct {
+	Restatements []struct {
+		Time   time.Time         `json:"time"`
+		Cause  string            `json:"cause"`
+		Table  string            `json:"table"`
+		Kind   string            `json:"kind"`
+		Key    map[string]string `json:"key"`
+		Before map[string]string `json:"before"`
+		After  map[string]string `json:"after"`
+		Others []string          `json:"others"`
+	} `json:"restatements"`
+	Unlisted []struct {
+		Time  time.Time `json:"time"`
+		Table string    `json:"table"`
+		Rows  int64     `json:"rows"`
+	} `json:"unlisted"`
+	Meta struct {
+		Next string `json:"next"`
+	} `json:"meta"`
+}
+
+func showRestatements(out *command.Output, answer restatementsAnswer) {
+	if len(answer.Restatements) == 0 {
+		out.Text("no row was restated")
+	} else {
+		out.Row("TIME", "CAUSE", "TABLE", "KIND", "KEY", "BEFORE", "AFTER", "OTHER COLUMNS")
+	}
+	for _, r := range answer.Restatements {
+		out.Row(clock(r.Time), r.Cause, r.Table, r.Kind, named(r.Key), named(r.Before), named(r.After), orDash(strings.Join(r.Others, " ")))
+	}
+	for _, t := range answer.Unlisted {
+		out.Text("%s: %d more rows of %s were restated and are only counted", clock(t.Time), t.Rows, t.Table)
+	}
+	if answer.Meta.Next != "" {
+		out.Text("--cursor %s shows more", answer.Meta.Next)
+	}
+}
+
+// named are values with their names, in the order of these.
+func named(values map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, name+"="+values[name])
+	}
+	return orDash(strings.Join(all, " "))
+}

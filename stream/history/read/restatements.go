@@ -1,0 +1,108 @@
+package read
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/marketlog/marketlog/stream/history"
+)
+
+// Restatement is a row of a table that a replay added, removed or changed after it may have been read.
+type Restatement struct {
+	// Time is when that was, Offset where it lies in the log: together they are a place in the list.
+	Time   time.Time
+	Offset int64
+	// Run names the replay.
+	Run, Cause, View, Table, Kind string
+	// CoinID is empty where the row is not of one coin.
+	CoinID    string
+	EventTime time.Time
+	// Key, Before and After are the row's columns as exact text.
+	Key, Before, After map[string]string
+	// Others are columns with lists that differ.
+	Others                    []string
+	LogicBefore, LogicAfter   uint32
+	DigestBefore, DigestAfter string
+}
+
+// RestatedTable is how many rows of a table a replay restated that are not listed.
+type RestatedTable struct {
+	Time             time.Time
+	Run, View, Table string
+	Rows             int64
+}
+
+// RestatementFilter narrows restatements; what is empty does not.
+type RestatementFilter struct {
+	CoinID, View string
+	// Since and Until bound when it was restated; both are included.
+	Since, Until time.Time
+	// Behind is the last restatement that was read, by time and offset: those behind it are read. A zero time is none.
+	Behind Restatement
+}
+
+// counted are restatements that came to be: those of the attempt that finished.
+const counted = "(run, attempt, table_name) IN (SELECT run, attempt, table_name FROM restated_tables FINAL)"
+
+// Restatements reads the newest restatements, at most limit of them: the last run first, within it as they were recorded.
+func (r Reader) Restatements(ctx context.Context, filter RestatementFilter, limit int) ([]Restatement, error) {
+	behind := filter.Behind.Time
+	if behind.IsZero() {
+		behind = endOfTime
+	}
+	restatements, err := history.Select(ctx, r.store, `SELECT time, log_offset, run, cause, view_name, table_name, kind, coin_id, event_time, key, before.name, before.value, after.name, after.value,
+			others, logic_before, logic_after, digest_before, digest_after
+		FROM restatements FINAL
+		WHERE time >= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND (? = '' OR coin_id = ?) AND (? = '' OR view_name = ?)
+			AND (time < fromUnixTimestamp64Nano(toInt64(?), 'UTC') OR time = fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND log_offset > ?) AND `+counted+`
+		ORDER BY time DESC, log_offset LIMIT ?`,
+		[]any{filter.Since.UnixNano(), filter.Until.UnixNano(), filter.CoinID, filter.CoinID, filter.View, filter.View, behind.UnixNano(), behind.UnixNano(), filter.Behind.Offset, limit},
+		func(rows driver.Rows) (Restatement, error) {
+			var one Restatement
+			var key string
+			var was, wasValues, is, isValues []string
+			err := rows.Scan(&one.Time, &one.Offset, &one.Run, &one.Cause, &one.View, &one.Table, &one.Kind, &one.CoinID, &one.EventTime, &key, &was, &wasValues, &is, &isValues,
+				&one.Others, &one.LogicBefore, &one.LogicAfter, &one.DigestBefore, &one.DigestAfter)
+			if err == nil {
+				err = json.Unmarshal([]byte(key), &one.Key)
+			}
+			one.Before, one.After = texts(was, wasValues), texts(is, isValues)
+			return one, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading restatements: %w", err)
+	}
+	return restatements, nil
+}
+
+var endOfTime = time.Unix(0, 1<<63-1)
+
+func texts(names, values []string) map[string]string {
+	if len(names) == 0 {
+		return nil
+	}
+	all := make(map[string]string, len(names))
+	for i, name := range names {
+		all[name] = values[i]
+	}
+	return all
+}
+
+// Unlisted reads of which tables more rows were restated than are listed, the last first, at most limit of them.
+func (r Reader) Unlisted(ctx context.Context, filter RestatementFilter, limit int) ([]RestatedTable, error) {
+	tables, err := history.Select(ctx, r.store, `SELECT time, run, view_name, table_name, added + removed + changed - listed AS unlisted FROM restated_tables FINAL
+		WHERE time >= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND (? = '' OR view_name = ?) AND unlisted > 0
+		ORDER BY time DESC, table_name LIMIT ?`,
+		[]any{filter.Since.UnixNano(), filter.Until.UnixNano(), filter.View, filter.View, limit},
+		func(rows driver.Rows) (t RestatedTable, err error) {
+			return t, rows.Scan(&t.Time, &t.Run, &t.View, &t.Table, &t.Rows)
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading restated tables: %w", err)
+	}
+	return tables, nil
+}
