@@ -13,8 +13,7 @@ FROM (
         WHERE coin_id = 'bitcoin' AND kind = 'trade' AND event_time BETWEEN now() - 120 AND now() AND rate > 0 AND NOT snapshot
     ) AS t
     ASOF JOIN (
-        SELECT coin_id, assumeNotNull(published) AS published, price FROM v_prices
-        WHERE coin_id = 'bitcoin' AND time > now() - 300 AND price > 0 AND published IS NOT NULL
+        SELECT coin_id, published, price FROM v_prices WHERE coin_id = 'bitcoin' AND time > now() - 300 AND price > 0
     ) AS p ON t.coin_id = p.coin_id AND t.event_time >= p.published
 )
 GROUP BY venue
