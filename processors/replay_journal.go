@@ -37,6 +37,8 @@ type journal struct {
 	Verify bool      `json:"verify"`
 	// Tables gives the UUIDs of the shadow tables.
 	Tables map[string]string `json:"tables,omitempty"`
+	// Result is what the comparison found; nil until it has ended. The view v_proofs shows it.
+	Result *ReplayResult `json:"result,omitempty"`
 
 	parts map[int32]shadow.Replay
 }
