@@ -72,7 +72,7 @@ func TestDemoAnswersTheSampleQueries(t *testing.T) {
 	})
 	// Of these there may be nothing, or nothing yet.
 	scarce := []string{"05-where-venues-were-left-out", "07-stablecoins-off-their-pegs", "09-what-could-not-be-processed", "14-volatility", "15-correlation",
-		"17-five-minute-candles", "18-where-messages-are-missing", "21-universe-as-it-was-known", "23-which-minutes-are-incomplete", "24-proofs"}
+		"17-five-minute-candles", "18-where-messages-are-missing", "21-universe-as-it-was-known", "23-which-minutes-are-incomplete", "24-proofs", "25-new-and-gone-markets"}
 	names, err := fs.Glob(docs.Files, "queries/*.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +106,7 @@ var compared = map[string]func(t *testing.T, d *demo, now string, got [][]string
 	"12-spreads-by-venue":                compareSpreads,
 	"13-volume-weighted-price":           compareVolumeWeighted,
 	"20-worst-fall":                      compareFalls,
+	"26-what-a-symbol-means":             compareSymbols,
 }
 
 // compareTrades looks for the price that was known at each trade by hand.
@@ -196,6 +197,23 @@ func compareVolumeWeighted(t *testing.T, d *demo, now string, got [][]string) {
 		s := want[row[0]]
 		if numberOf(t, row[1]) != s.trades || !sameButForOrder(numberOf(t, row[2]), s.coins) || !sameButForOrder(numberOf(t, row[3]), s.dollars/s.coins) {
 			t.Errorf("got %v, want %g trades of %g coins at %g", row, s.trades, s.coins, s.dollars/s.coins)
+		}
+	}
+}
+
+// compareSymbols looks for the markets of bitcoin that have sent ticks: each has to be listed, with the coin and quote that its ticks have.
+func compareSymbols(t *testing.T, d *demo, _ string, got [][]string) {
+	listed := map[string]bool{}
+	for _, row := range got {
+		listed[strings.Join(row[:4], " ")] = row[5] == `\N`
+	}
+	_, markets := d.rowsOf(t, "SELECT DISTINCT venue, symbol, coin_id, quote_id FROM v_ticks WHERE coin_id = 'bitcoin' AND quote_id IN ('USD', 'tether', 'usd-coin')")
+	if len(markets) < 16 {
+		t.Errorf("got %d markets of bitcoin with ticks", len(markets))
+	}
+	for _, market := range markets {
+		if !listed[strings.Join(market, " ")] {
+			t.Errorf("%v has sent ticks and is not listed", market)
 		}
 	}
 }

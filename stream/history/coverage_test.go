@@ -89,3 +89,19 @@ func TestTheUniverseKeepsWhatIsGone(t *testing.T) {
 		checkRows(t, store, fmt.Sprintf("SELECT concat(symbol, ' ', toString(rank)) FROM default.v_universe WHERE published <= '%s' ORDER BY day DESC LIMIT 1 BY coin_id", at), rows...)
 	}
 }
+
+// Changes of a list are told from records that repeat what was known; a symbol keeps what it meant, from when to when.
+func TestListingsAreChanges(t *testing.T) {
+	store := newStore(t)
+	listing := func(offset, hours int64, symbol, base string, gone bool) logged {
+		return sourceRecord(offset, &eventsv1.Listing{Venue: "okx", Symbol: symbol, Base: base, Quote: "USDT", Gone: gone, FirstSeen: noon, IngestTime: noon + hours*60*aMinute})
+	}
+	insert(t, store, listing(1, 0, "X-USDT", "BTC", false), listing(2, 1, "X-USDT", "BTC", false), // repeated
+		listing(3, 2, "X-USDT", "ETH", false), listing(4, 3, "X-USDT", "ETH", true), listing(5, 4, "X-USDT", "ETH", true), listing(6, 5, "X-USDT", "ETH", false),
+		listing(7, 0, "Y-USDT", "NOBODYSCOIN", false))
+	checkRows(t, store, "SELECT concatWithSeparator(' ', symbol, toHour(time), change, base, coin_id, quote_id, toHour(first_seen), published = time) FROM default.v_listings ORDER BY symbol, time",
+		"X-USDT 12 listed BTC bitcoin tether 12 1", "X-USDT 14 changed ETH ethereum tether 12 1", "X-USDT 15 gone ETH ethereum tether 12 1", "X-USDT 17 back ETH ethereum tether 12 1",
+		"Y-USDT 12 listed NOBODYSCOIN  tether 12 1")
+	checkRows(t, store, "SELECT concatWithSeparator(' ', symbol, coin_id, toHour(valid_from), ifNull(toString(toHour(valid_to)), 'still')) FROM default.v_symbology ORDER BY symbol, valid_from",
+		"X-USDT bitcoin 12 14", "X-USDT ethereum 14 15", "X-USDT ethereum 17 still", "Y-USDT  12 still")
+}

@@ -41,6 +41,8 @@ func sourceRecord(offset int64, body any) logged {
 		rec.Body = &eventsv1.ReferenceRecord_Fetch{Fetch: b}
 	case *eventsv1.SourceNotice:
 		rec.Body = &eventsv1.ReferenceRecord_Notice{Notice: b}
+	case *eventsv1.Listing:
+		rec.Body = &eventsv1.ReferenceRecord_Listing{Listing: b}
 	case *eventsv1.SymbolOverride:
 		rec.Body = &eventsv1.ReferenceRecord_Override{Override: b}
 	case *eventsv1.Fixing:
