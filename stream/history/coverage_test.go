@@ -28,7 +28,7 @@ func gap(offset int64, venue, symbol string, from, to time.Duration) logged {
 func TestCoverageSaysWhyAMarketWasSilent(t *testing.T) {
 	store := newStore(t)
 	var records []logged
-	for minute := range int64(165) {
+	for minute := range int64(225) {
 		if minute < 70 || minute >= 150 { // nothing ran from 13:10 until 14:30
 			records = append(records, traded("okx", "BTC-USDT", minute, "2", "100"))
 		}
@@ -41,12 +41,16 @@ func TestCoverageSaysWhyAMarketWasSilent(t *testing.T) {
 	}
 	records = append(records, gap(1, "gate", "", 30*time.Minute, 59*time.Minute+30*time.Second), gap(2, "okx", "XRP-USDT", 10*time.Minute, 10*time.Minute+30*time.Second),
 		gap(3, "gate", "", -time.Minute, -time.Second))
+	for _, gone := range []bool{false, true} { // taken off at 12:55
+		records = append(records, sourceRecord(1, &eventsv1.Listing{Venue: "okx", Symbol: "XRP-USDT", Base: "XRP", Quote: "USDT", Gone: gone, IngestTime: noon + map[bool]int64{true: 55}[gone]*aMinute}))
+	}
 	insert(t, store, records...)
 	checkRows(t, store, `SELECT concatWithSeparator(' ', toHour(hour), venue, symbol, expected_minutes, running_minutes, traded_minutes, trades, longest_silence_minutes, gap_seconds, silent_because)
 		FROM default.v_coverage WHERE day = '2026-03-01' ORDER BY hour, venue, symbol`,
 		"12 gate BTC_USDT 60 60 30 30 30 1770 gap", "12 okx BTC-USDT 60 60 60 60 0 0 ", "12 okx ETH-USDT 60 60 3 3 48 0 no_trades", "12 okx XRP-USDT 60 60 3 3 48 30 gap",
 		"13 gate BTC_USDT 60 10 0 0 60 0 not_running", "13 okx BTC-USDT 60 10 10 10 50 0 not_running", "13 okx ETH-USDT 60 10 0 0 60 0 not_running", "13 okx XRP-USDT 60 10 0 0 60 0 not_running",
-		"14 gate BTC_USDT 45 15 0 0 45 0 not_running", "14 okx BTC-USDT 45 15 15 15 30 0 not_running", "14 okx ETH-USDT 45 15 0 0 45 0 not_running", "14 okx XRP-USDT 45 15 0 0 45 0 not_running")
+		"14 gate BTC_USDT 60 30 0 0 60 0 not_running", "14 okx BTC-USDT 60 30 30 30 30 0 not_running", "14 okx ETH-USDT 60 30 0 0 60 0 not_running", "14 okx XRP-USDT 60 30 0 0 60 0 not_running",
+		"15 gate BTC_USDT 45 45 0 0 45 0 no_trades", "15 okx BTC-USDT 45 45 45 45 0 0 ", "15 okx ETH-USDT 45 45 0 0 45 0 no_trades", "15 okx XRP-USDT 45 45 0 0 45 0 not_listed")
 	checkRows(t, store, "SELECT DISTINCT concat(toString(hour), ' ', toString(published)) FROM default.v_coverage WHERE toHour(hour) = 13", "2026-03-01 13:00:00 2026-03-01 14:01:00.000000000")
 }
 
@@ -71,15 +75,25 @@ func TestTheUniverseKeepsWhatIsGone(t *testing.T) {
 	store := newStore(t)
 	n := func(f float64) *float64 { return &f }
 	aDay := int64(24 * 60)
+	coin, _, ok := schemas.Coins().Resolve("okx", "MATIC")
+	if !ok {
+		t.Fatal("nothing is called MATIC")
+	}
+	polygon := coin.ID
 	insert(t, store,
-		row(0, &eventsv1.Market{CoinId: "matic", Symbol: "MATIC", Name: "Polygon", Price: 1, PriceSource: "median", Rank: 2, MarketCap: n(9), Volume24H: n(5)}),
-		row(1, &eventsv1.Market{CoinId: "matic", Symbol: "MATIC", Name: "Polygon", Price: 2, PriceSource: "median", Rank: 3, MarketCap: n(8), Volume24H: n(4)}),
-		row(aDay, &eventsv1.Market{CoinId: "matic", Symbol: "POL", Name: "Polygon", Price: 3, PriceSource: "coingecko", Rank: 1, MarketCap: n(7)}),
-		row(2*aDay, &eventsv1.Market{CoinId: "matic", Symbol: "POL", Name: "Polygon"}))
+		row(0, &eventsv1.Market{CoinId: polygon, Symbol: "MATIC", Name: "Polygon", Price: 1, PriceSource: "median", Rank: 2, MarketCap: n(9), Volume24H: n(5)}),
+		row(1, &eventsv1.Market{CoinId: polygon, Symbol: "MATIC", Name: "Polygon", Price: 2, PriceSource: "median", Rank: 3, MarketCap: n(8), Volume24H: n(4)}),
+		row(aDay, &eventsv1.Market{CoinId: polygon, Symbol: "POL", Name: "Polygon", Price: 3, PriceSource: "coingecko", Rank: 1, MarketCap: n(7)}),
+		row(2*aDay, &eventsv1.Market{CoinId: polygon, Symbol: "POL", Name: "Polygon"}))
+	// Listed by two venues, taken off by one on the second day.
+	for i, l := range []*eventsv1.Listing{{Venue: "okx", Symbol: "X"}, {Venue: "okx", Symbol: "Y"}, {Venue: "gate", Symbol: "X"}, {Venue: "gate", Symbol: "X", Gone: true, IngestTime: noon + aDay*aMinute}} {
+		l.Base, l.Quote, l.IngestTime = "MATIC", "USDT", max(l.IngestTime, noon)
+		insert(t, store, sourceRecord(int64(i), l))
+	}
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_universe ORDER BY day",
-		"('2026-03-01','matic','MATIC','Polygon','active',3,2,'median',8,4,'2026-03-01 12:01:00',false,'2026-03-02 00:01:00.000000000')",
-		"('2026-03-02','matic','POL','Polygon','renamed',1,3,'coingecko',7,NULL,'2026-03-02 12:00:00',false,'2026-03-03 00:01:00.000000000')",
-		"('2026-03-03','matic','POL','Polygon','gone',0,NULL,'',NULL,NULL,'2026-03-03 12:00:00',false,'2026-03-04 00:01:00.000000000')")
+		"('2026-03-01','"+polygon+"','MATIC','Polygon','active',3,2,'median',8,4,2,'2026-03-01 12:01:00',false,'2026-03-02 00:01:00.000000000')",
+		"('2026-03-02','"+polygon+"','POL','Polygon','renamed',1,3,'coingecko',7,NULL,2,'2026-03-02 12:00:00',false,'2026-03-03 00:01:00.000000000')",
+		"('2026-03-03','"+polygon+"','POL','Polygon','gone',0,NULL,'',NULL,NULL,1,'2026-03-03 12:00:00',false,'2026-03-04 00:01:00.000000000')")
 	// As the sample query asks it: on the evening of the second day only the first is known.
 	for at, want := range map[string]string{"2026-03-02 00:00:59": "", "2026-03-02 18:00:00": "MATIC 3", "2026-03-03 00:01:00": "POL 1"} {
 		var rows []string

@@ -11,7 +11,7 @@ CREATE OR REPLACE VIEW default.v_coverage
     trades UInt64 COMMENT 'Those trades',
     longest_silence_minutes UInt8 COMMENT 'The longest run of minutes without a trade, within the hour',
     gap_seconds Float64 COMMENT 'Seconds of the hour in which messages of the venue or market are known to be missing, gaps added up',
-    silent_because LowCardinality(String) COMMENT 'Why minutes have no trade: not_running, half of them or more are minutes in which nothing of any venue was received; gap, messages of the venue or market are known to be missing in the hour, see v_gaps; no_trades, nothing else is known than that nobody traded; empty if there are none',
+    silent_because LowCardinality(String) COMMENT 'Why minutes have no trade: not_running, half of them or more are minutes in which nothing of any venue was received; gap, messages of the venue or market are known to be missing in the hour, see v_gaps; not_listed, the venue''s list had the market no more when the hour began; no_trades, nothing else is known than that nobody traded; empty if there are none',
     published DateTime64(9, 'UTC') COMMENT 'Not known before, as it is: a minute after the end of the hour by log time. While the hour goes on the row changes, and this lies ahead'
 )
 AS WITH markets AS (
@@ -40,7 +40,8 @@ SELECT c.day AS day, toDateTime(c.day, 'UTC') + 3600 * c.h AS hour, c.venue AS v
     c.at.2 AS traded_minutes, c.at.3 AS trades,
     toUInt8(if(traded_minutes = 0, c.expected, greatest(c.at.4, c.expected - c.at.5 - 1, c.at.6 - 1))) AS longest_silence_minutes,
     w.seconds + n.seconds AS gap_seconds,
-    multiIf(traded_minutes >= c.expected, '', 2 * (c.expected - c.running) >= c.expected - traded_minutes AND c.running < c.expected, 'not_running', gap_seconds > 0, 'gap', 'no_trades') AS silent_because,
+    multiIf(traded_minutes >= c.expected, '', 2 * (c.expected - c.running) >= c.expected - traded_minutes AND c.running < c.expected, 'not_running',
+        tupleElement(arrayLast(x -> x.1 <= hour, l.states), 2), 'not_listed', gap_seconds > 0, 'gap', 'no_trades') AS silent_because,
     toDateTime64(hour + 3660, 9, 'UTC') AS published
 FROM (
     SELECT m.venue AS venue, m.symbol AS symbol, m.day AS day, m.coin_id AS coin_id, t.h AS h, t.expected AS expected, t.running AS running,
@@ -49,4 +50,5 @@ FROM (
 ) AS c
 LEFT JOIN missing AS w ON w.venue = c.venue AND w.symbol = '' AND w.at = hour
 LEFT JOIN missing AS n ON n.venue = c.venue AND n.symbol = c.symbol AND n.at = hour AND n.symbol != ''
+LEFT JOIN (SELECT venue, symbol, arraySort(groupArray((time, gone))) AS states FROM {database}.listing_changes GROUP BY venue, symbol) AS l ON l.venue = c.venue AND l.symbol = c.symbol
 COMMENT 'How much of each market was received, by hours of the days in which it traded at all: minutes with trades, the longest silence, and why it was silent. From live candles and gaps, kept for at least 90 days'
