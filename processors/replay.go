@@ -131,6 +131,8 @@ func (r *Replay) Run(ctx context.Context) (ReplayResult, error) {
 		if result, err = r.rebuild(ctx, j); err != nil {
 			return result, err
 		}
+		result.Seconds = time.Since(began).Seconds()
+		j.Result = &result
 	}
 	if r.Verify {
 		err = r.drop(ctx, j, stateDone)

@@ -39,6 +39,8 @@ type journal struct {
 	Tables map[string]string `json:"tables,omitempty"`
 	// Restating is what the replay has written, or is about to write, of the rows that it changes; nil as long as it changes none.
 	Restating *restating `json:"restating,omitempty"`
+	// Result is what the comparison found; nil until it has ended. The view v_proofs shows it.
+	Result *ReplayResult `json:"result,omitempty"`
 
 	parts map[int32]shadow.Replay
 	// attempted is whether this run has begun to record what it changes.

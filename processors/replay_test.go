@@ -228,6 +228,7 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 
 	clean := newReplay(t, log, store, schemas.ViewAll, true)
 	result := clean.run(t)
+	proofs := []string{fmt.Sprintf("(1,'all',true,'done',NULL,NULL,%d,0,0,1)", result.Compared)}
 	if result.Differing != 0 || result.Outside != 0 || result.Compared < 1000 {
 		t.Fatalf("got %+v %v, want no difference in some thousand rows", result, clean.differences)
 	}
@@ -244,6 +245,7 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 	execSQL(t, store, "INSERT INTO candles_1m SELECT * REPLACE ('zcash' AS coin_id) FROM (SELECT * FROM candles_1m FINAL WHERE coin_id = 'monero' ORDER BY start LIMIT 1 OFFSET 1)")
 	tampered := newReplay(t, log, store, schemas.ViewAll, true)
 	result = tampered.run(t)
+	proofs = append(proofs, fmt.Sprintf("(2,'all',true,'done',NULL,NULL,%d,3,0,1)", result.Compared))
 	var got []string
 	for _, d := range tampered.differences {
 		got = append(got, fmt.Sprint(d.Table, " ", d.Kind, " ", d.Key["coin_id"], " ", d.Columns))
@@ -257,10 +259,17 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 		t.Errorf("got %d tables left over", n)
 	}
 	// Swapping the view in mends it, and states what was wrong.
-	if result := newReplay(t, log, store, schemas.ViewAll, false).run(t); result.Differing != 3 {
+	if result = newReplay(t, log, store, schemas.ViewAll, false).run(t); result.Differing != 3 {
 		t.Errorf("replaying: got %+v, want the three differences", result)
 	}
-	if result := newReplay(t, log, store, schemas.ViewAll, true).run(t); result.Differing != 0 {
+	proofs = append(proofs, fmt.Sprintf("(3,'all',false,'done',NULL,NULL,%d,3,0,1)", result.Compared))
+	if result = newReplay(t, log, store, schemas.ViewAll, true).run(t); result.Differing != 0 {
 		t.Errorf("after it: got %+v, want no difference", result)
+	}
+	proofs = append(proofs, fmt.Sprintf("(4,'all',true,'done',NULL,NULL,%d,0,0,1)", result.Compared))
+	var shown []string
+	if err := store.Conn().QueryRow(t.Context(), `SELECT groupArray(row) FROM (SELECT toString((replay, view, verify, state, from_time, to_time, rows, differing, outside, seconds > 0)) AS row
+		FROM default.v_proofs ORDER BY replay)`).Scan(&shown); err != nil || !slices.Equal(shown, proofs) {
+		t.Errorf("v_proofs: got %v and %v, want %v", shown, err, proofs)
 	}
 }

@@ -126,14 +126,14 @@ var Topics = []Topic{
 	{
 		Name: TopicReferenceRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord],
 		Writer: "producers", valid: validReference,
-		Holds:         "coins, supplies, stablecoins, TVL, currencies, sentiment; requests to sources; operators' overrides",
+		Holds:         "coins, supplies, stablecoins, TVL, currencies, sentiment; requests to sources; listings of venues; operators' overrides",
 		EmbeddedBytes: 192 * mebibyte, Archive: ArchiveKept, View: ViewReference,
 		Tables: []Table{
 			unordered("coins"), unordered("coin_events"), unordered("stablecoins").byMonth(90), unordered("protocols").byMonth(90),
 			unordered("chain_tvl").byMonth(90),
 			unordered("fear_greed"), unordered("global_figures").byMonth(90), unordered("coin_past"), unordered("defi_past"),
 			unordered("fetches").byMonth(90),
-			unordered("sources"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates"), filled("past_marks"),
+			unordered("sources"), unordered("listings"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates"), filled("past_marks"),
 		},
 	},
 	{

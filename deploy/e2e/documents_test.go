@@ -134,7 +134,7 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 
 // anchors are the names that headings of a page have on GitHub.
 func anchors(text string) (names []string) {
-	dropped := regexp.MustCompile(`[^\p{L}\p{N}\- ]`)
+	dropped := regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 	for line := range strings.SplitSeq(text, "\n") {
 		if heading := strings.TrimLeft(line, "#"); heading != line {
 			name := dropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
@@ -314,35 +314,5 @@ func TestThePageOfTheLogIsTheTopicTable(t *testing.T) {
 	}
 	if rows := strings.Count(string(text), ".v1` | "); rows != len(schemas.Topics) {
 		t.Errorf("docs/log.md has %d rows of topics, want %d", rows, len(schemas.Topics))
-	}
-}
-
-// The page of SQL has every view of analysts, and no other.
-func TestThePageOfSQLHasEveryView(t *testing.T) {
-	text, err := os.ReadFile("../../docs/sql.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("../../schemas/tables/views/v_*.sql")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no views: %v", err)
-	}
-	var want []string
-	for _, file := range files {
-		want = append(want, strings.TrimSuffix(filepath.Base(file), ".sql"))
-	}
-	var got []string
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if row, ok := strings.CutPrefix(line, "| `v_"); ok {
-			names, _, _ := strings.Cut("`v_"+row, " | ")
-			for _, match := range code.FindAllStringSubmatch(names, -1) {
-				got = append(got, match[1])
-			}
-		}
-	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("docs/sql.md has the views %v, want %v", got, want)
 	}
 }

@@ -68,6 +68,8 @@ type Instance struct {
 	// Switches are the polled sources that an operator switched on or off, sources those that are asked here.
 	Switches *SourceSwitches
 	Sources  sourceHealth
+	// Listings are what venues have listed and nobody has recorded yet.
+	Listings Listings
 
 	// Folding, feeds, position and jobs are what is measured of the pipeline.
 	Folding  *processors.Metrics

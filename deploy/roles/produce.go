@@ -64,6 +64,7 @@ func RunProducers(ctx context.Context, in *instance.Instance, simulated map[stri
 		exchange := adapter.NewExchange(venue, adapter.ExchangeConfig{
 			URLs:   adapter.URLs{Stream: v.WSURL, REST: v.RESTURL},
 			Select: instance.SelectMarkets(venue.Slug, v.Symbols), Simulated: simulated[venue.Slug],
+			Listed: func(list []adapter.Instrument) { in.Listings.Set(venue.Slug, list) },
 		}, client, writer.Source(venue.Slug), in.Clock, nil, in.Log)
 		feeds.Go(func() error { return exchange.Run(ctx) })
 		asked, reading[venue.Slug] = append(asked, venue.Slug), exchange

@@ -35,6 +35,8 @@ func RunSources(ctx context.Context, in *instance.Instance) error {
 	defer log.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return log.Run(ctx) })
+	listings := listingsOf(in, log)
+	g.Go(func() error { return recordListings(ctx, in, listings) })
 	// What a source is, simulated or not, is in the log before what it states.
 	declared := make(chan struct{})
 	g.Go(func() error { return declareSources(ctx, in, log, declared) })

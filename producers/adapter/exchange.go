@@ -24,6 +24,8 @@ type ExchangeConfig struct {
 	URLs URLs
 	// Select chooses the markets to subscribe to.
 	Select func(Instrument) bool
+	// Listed takes each list of markets that the venue has sent, whole; nil: nobody asks. It must not wait.
+	Listed func([]Instrument)
 	// Simulated marks every tick as invented: the URLs lead to the simulator.
 	Simulated bool
 }
@@ -111,6 +113,9 @@ func (x *Exchange) discoverLoop(ctx context.Context, g *errgroup.Group) error {
 			continue
 		}
 		failures = 0
+		if x.config.Listed != nil {
+			x.config.Listed(list)
+		}
 		for _, s := range x.assign(x.markets.update(list, x.config.Select)) {
 			g.Go(func() error { return s.run(ctx) })
 		}

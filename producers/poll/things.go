@@ -159,6 +159,8 @@ func ingestField(rec *eventsv1.ReferenceRecord) *int64 {
 		return &b.Override.Time
 	case *eventsv1.ReferenceRecord_Rate:
 		return &b.Rate.IngestTime
+	case *eventsv1.ReferenceRecord_Listing:
+		return &b.Listing.IngestTime
 	}
 	return nil
 }

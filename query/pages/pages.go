@@ -69,6 +69,7 @@ type Unit struct {
 	server   *query.Server
 	table    tableCache
 	guides   *guides
+	samples  []sample
 	// reference lists all operations, made at the first look.
 	reference func() []operationGroup
 }
@@ -88,7 +89,10 @@ func New(cfg Config, deps Deps) (*Unit, error) {
 	if u.assets, u.manifest, err = readAssets(); err != nil {
 		return nil, err
 	}
-	u.guides, err = readGuides(deps.Docs)
+	if u.guides, err = readGuides(deps.Docs); err != nil {
+		return nil, err
+	}
+	u.samples, err = readSamples(deps.Docs)
 	return u, err
 }
 

@@ -69,7 +69,7 @@ func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
 		"/rates":       {"<h1>Rates</h1>", `href="/rates/usd-coin"`, "7.26%", "4.50%", "-0.50%", "3.10%", "ETH"},
 		"/rates/usdc":  {"<h1>USDC rates</h1>", "Aave V3", "7.26%", "0.0701 apr fraction, compounded daily", "defillama-yields"},
 		"/stablecoins": {"<h1>Stablecoins</h1>", "Tether", "$1.0002", "&#43;2.2", "97.5", "-700.0", "off its peg"},
-		"/sql":         {"<h1>SQL</h1>", `action="/api/v1/sql"`, "FROM v_candles_1h", `value="Parquet"`},
+		"/sql":         {"<h1>SQL</h1>", `action="/api/v1/sql"`, "required>-- Bitcoin by the hour\n--\n-- Columns: start.\nSELECT start FROM v_candles_1h</textarea>", `"name":"Later"`, `value="Parquet"`},
 		"/sql?query=SELECT%201%3C2%20AS%20%22a%22": {`required>SELECT 1&lt;2 AS &#34;a&#34;</textarea>`},
 		"/market": {"<h1>Market</h1>", "$2.00T", "-1.25%", "Solana", "&#43;8.50%", "61 Greed", "bullish", "$120.00B", "3.21%"},
 	} {

@@ -32,4 +32,6 @@ func newCodec() *codec {
 }
 
 // Encode writes the compressed page to dst, and returns it.
-func (c *codec) Encode(dst, src []byte) ([]byte, error) { return c.encoder.EncodeAll(src, dst[:0]), nil }
+func (c *codec) Encode(dst, src []byte) ([]byte, error) {
+	return c.encoder.EncodeAll(src, dst[:0]), nil
+}

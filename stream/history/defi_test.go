@@ -55,12 +55,12 @@ func TestTheNewestListsOfDefiAreServed(t *testing.T) {
 	late.TotalTvl = 99
 	insert(t, store, defiSummary(2, fullDefi()))
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_defi",
-		`('2026-03-01 12:02:00','2026-03-01 11:59:59.999999999',1,2,3,4,5,6,7,8,9,10,13,11,12,14,17,15,16,18,NULL,19,-20,22,23,24,25,33,34,35,38,39,40,41,true)`)
+		`('2026-03-01 12:02:00','2026-03-01 11:59:59.999999999',1,2,3,4,5,6,7,8,9,10,13,11,12,14,17,15,16,18,NULL,19,-20,22,23,24,25,33,34,35,38,39,40,41,true,'2026-03-01 12:03:00.000000000')`)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_defi_lists ORDER BY list, position",
-		`('borrowing_protocols',1,'2026-03-01 12:02:00','aave-v3','','','',[],42,NULL,NULL,NULL,NULL,NULL,NULL,43,44,NULL)`,
-		`('lending_protocols',1,'2026-03-01 12:02:00','aave-v3','Aave V3','AAVE','',['Ethereum','Base'],26,27,28,29,30,31,32,NULL,NULL,NULL)`,
-		`('lending_protocols',2,'2026-03-01 12:02:00','morpho-v1','','','',[],1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)`,
-		`('staking_chains',1,'2026-03-01 12:02:00','Ethereum','Ethereum','','ethereum',[],36,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,37)`)
+		`('borrowing_protocols',1,'2026-03-01 12:02:00','aave-v3','','','',[],42,NULL,NULL,NULL,NULL,NULL,NULL,43,44,NULL,'2026-03-01 12:03:00.000000000')`,
+		`('lending_protocols',1,'2026-03-01 12:02:00','aave-v3','Aave V3','AAVE','',['Ethereum','Base'],26,27,28,29,30,31,32,NULL,NULL,NULL,'2026-03-01 12:03:00.000000000')`,
+		`('lending_protocols',2,'2026-03-01 12:02:00','morpho-v1','','','',[],1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'2026-03-01 12:03:00.000000000')`,
+		`('staking_chains',1,'2026-03-01 12:02:00','Ethereum','Ethereum','','ethereum',[],36,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,37,'2026-03-01 12:03:00.000000000')`)
 	// A list that became shorter ends earlier; a summary that comes late changes none.
 	insert(t, store, defiSummary(3, short), defiSummary(1, late))
 	checkRows(t, store, "SELECT concatWithSeparator(' ', list, position, key) FROM default.v_defi_lists ORDER BY list, position",

@@ -72,7 +72,7 @@ func TestEarnProductsComeBackAsTheyStood(t *testing.T) {
 	}
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_earn_products WHERE variant_id = 'bybit-earn:430:30d'",
 		`('bybit:tether:lending','bybit-earn:430:30d','closed','bybit','Bybit','cefi','tether','USDT','lending','bybit-earn','430','USDT','c','n','30d',true,1,2,0.5,1.5,3,'daily',`+
-			`[('0','200',2,3),('200','',1,1.5)],7,0.5,1000,30,1,'daily',true,['DE','FR'],['US'],0,'api',true,600,'2026-03-01 11:59:59.999999999','2026-03-01 13:30:00')`)
+			`[('0','200',2,3),('200','',1,1.5)],7,0.5,1000,30,1,'daily',true,['DE','FR'],['US'],0,'api',true,600,'2026-03-01 11:59:59.999999999','2026-03-01 13:30:00','2026-03-01 13:31:00.000000000')`)
 }
 
 func TestACorrectionOfAFixingLiesBesideIt(t *testing.T) {
@@ -99,9 +99,9 @@ func TestACorrectionOfAFixingLiesBesideIt(t *testing.T) {
 		t.Errorf("from the day on: want(-), got(+):\n%s", diff)
 	}
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_earn_benchmark WHERE date > '2026-02-28' ORDER BY segment, revision",
-		`('2026-03-01','cefi',0,true,'','','2026-03-01 12:00:00',3,NULL,1,0,[('okx','cefi',3,0,1)],1,true)`,
-		`('2026-03-01','overall',0,false,'','','2026-03-01 12:00:00',3.5,4,2,10,[('aave-v3','defi',4,10,2),('okx','cefi',3,0,1)],1,false)`,
-		`('2026-03-01','overall',1,true,'2026-03-01/overall/0','okx sent nonsense','2026-03-01 12:01:00',4,4,1,10,[('aave-v3','defi',4,10,2)],1,false)`)
+		`('2026-03-01','cefi',0,true,'','','2026-03-01 12:00:00',3,NULL,1,0,[('okx','cefi',3,0,1)],1,true,'2026-03-01 12:01:00.000000000')`,
+		`('2026-03-01','overall',0,false,'','','2026-03-01 12:00:00',3.5,4,2,10,[('aave-v3','defi',4,10,2),('okx','cefi',3,0,1)],1,false,'2026-03-01 12:01:00.000000000')`,
+		`('2026-03-01','overall',1,true,'2026-03-01/overall/0','okx sent nonsense','2026-03-01 12:01:00',4,4,1,10,[('aave-v3','defi',4,10,2)],1,false,'2026-03-01 12:02:00.000000000')`)
 	// As docs/formulas.md says it.
 	checkRows(t, store, `SELECT toString((segment, arraySort(arrayMap(q -> q.3, quotes)) AS a, intDiv(length(a) + 1, 2) AS i, (a[i] + a[length(a) + 1 - i]) / 2,
 		arraySum(q -> q.3 * q.4, quotes) / nullIf(arraySum(q -> q.4, quotes), 0))) FROM default.v_earn_benchmark WHERE revision = 0 AND date > '2026-02-28' ORDER BY segment`,
@@ -138,5 +138,5 @@ func TestEarnChangesAreTheNewest(t *testing.T) {
 			t.Errorf("%+v: got%s, want %s", test.filter, got, test.want)
 		}
 	}
-	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_earn_changes WHERE before = '5'", `('2026-03-01 12:05:00','p1','v','gate','dai','S','lending','cap','5','6',true)`)
+	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_earn_changes WHERE before = '5'", `('2026-03-01 12:05:00','p1','v','gate','dai','S','lending','cap','5','6',true,'2026-03-01 12:06:00.000000000')`)
 }

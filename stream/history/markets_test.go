@@ -45,8 +45,8 @@ func TestTheNewestRowOfAMarketCounts(t *testing.T) {
 		row(1, &eventsv1.Market{CoinId: "gone", Price: 1, PriceSource: "median"}), row(2, &eventsv1.Market{CoinId: "gone"}), // nobody reports its price any more
 	)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_markets ORDER BY coin_id",
-		`('bitcoin','BTC','Bitcoin',1,'2026-03-01 12:02:00',2,'median','2026-03-01 12:00:00.000000000',3,4,5,6,7,-8,-9,10,11,12,13,14,15,16,['1h','24h'],17,18,19,'2026-03-01 12:00:00.000000001',20,'2026-03-01 12:00:00.000000002',21,22,23,'coingecko','2026-03-01 12:00:00.000000003',true)`,
-		`('dash','','',0,'2026-03-02 00:01:00',3,'coingecko','1970-01-01 00:00:00.000000000',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,[],NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'',NULL,false)`)
+		`('bitcoin','BTC','Bitcoin',1,'2026-03-01 12:02:00',2,'median','2026-03-01 12:00:00.000000000',3,4,5,6,7,-8,-9,10,11,12,13,14,15,16,['1h','24h'],17,18,19,'2026-03-01 12:00:00.000000001',20,'2026-03-01 12:00:00.000000002',21,22,23,'coingecko','2026-03-01 12:00:00.000000003',true,'2026-03-01 12:03:00.000000000')`,
+		`('dash','','',0,'2026-03-02 00:01:00',3,'coingecko','1970-01-01 00:00:00.000000000',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,[],NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'',NULL,false,'2026-03-02 00:02:00.000000000')`)
 	// The end of the last minute of a day is midnight.
 	checkRows(t, store, "SELECT concat(coin_id, ' ', toString(day), ' ', toString(price)) FROM markets_1d FINAL ORDER BY coin_id, day", "bitcoin 2026-03-01 2", "dash 2026-03-01 2", "dash 2026-03-02 3", "gone 2026-03-01 0")
 }
@@ -140,12 +140,12 @@ func TestSummariesAreSampledByTheEndOfTheirStep(t *testing.T) {
 		t.Error("5 million points: got no error")
 	}
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_global WHERE simulated",
-		`('2026-03-01 12:05:00',100,10000000000,50,10,[('bitcoin','BTC',50),('ethereum','ETH',10)],-1.5,-1.5,5,7,3,4,24,[('momentum',20),('breadth',28)],true)`)
-	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_sentiment", `('2026-03-01 12:05:00','1-50',3,1,2,6,0.75,'very bullish',1.25,0.5)`)
+		`('2026-03-01 12:05:00',100,10000000000,50,10,[('bitcoin','BTC',50),('ethereum','ETH',10)],-1.5,-1.5,5,7,3,4,24,[('momentum',20),('breadth',28)],true,'2026-03-01 12:06:00.000000000')`)
+	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_sentiment", `('2026-03-01 12:05:00','1-50',3,1,2,6,0.75,'very bullish',1.25,0.5,'2026-03-01 12:06:00.000000000')`)
 	insert(t, store, sourceRecord(1, &eventsv1.FearGreed{Source: "alternative-me", Value: 46, Classification: "Neutral", EventTime: noon - noon%int64(24*time.Hour), IngestTime: noon}),
 		sourceRecord(2, &eventsv1.FearGreed{Source: "alternative-me", Value: 80, Classification: "Extreme Greed", EventTime: noon - int64(24*time.Hour), IngestTime: noon - int64(24*time.Hour)}))
-	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_fear_greed ORDER BY day, source", `('2026-02-28','alternative-me',80,'Extreme Greed','2026-02-28 12:00:00.000000000')`,
-		`('2026-03-01','alternative-me',46,'Neutral','2026-03-01 12:00:00.000000000')`, `('2026-03-01','marketlog',24,'Extreme Fear','2026-03-01 12:05:00.000000000')`)
+	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_fear_greed ORDER BY day, source", `('2026-02-28','alternative-me',80,'Extreme Greed','2026-02-28 12:00:00.000000000','2026-02-28 12:00:00.000000000')`,
+		`('2026-03-01','alternative-me',46,'Neutral','2026-03-01 12:00:00.000000000','2026-03-01 12:00:00.000000000')`, `('2026-03-01','marketlog',24,'Extreme Fear','2026-03-01 12:05:00.000000000','2026-03-01 12:06:00.000000000')`)
 	days, err := read.From(store).FearGreedHistory(t.Context(), at(0).AddDate(0, 0, -1), at(0))
 	if err != nil || len(days) != 1 || days[0].Value != 46 || days[0].EventTime != noon-noon%int64(24*time.Hour) {
 		t.Errorf("the days that begin since yesterday noon: got %v, %v, want the one of 46", days, err)
@@ -331,8 +331,8 @@ func TestCoinsAreDescribedByTheFirstSourceThatDescribesThem(t *testing.T) {
 		row(1, &eventsv1.Market{CoinId: "bitcoin", Rank: 1}),
 	)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_coins ORDER BY coin_id",
-		`('a-new-coin','NEW','New',0,'',[],[('tron','T1')],'','',[],[],'','2026-03-01 12:00:00.000000000',NULL,false,['coingecko'])`,
-		`('bitcoin','BTC','Bitcoin',1,'coin',[],[],'long','',[],[],'2009','2026-03-01 12:00:00.000000000','2026-03-01 12:01:00.000000000',false,['coingecko','coinpaprika'])`)
+		`('a-new-coin','NEW','New',0,'',[],[('tron','T1')],'','',[],[],'','2026-03-01 12:00:00.000000000',NULL,false,['coingecko'],'2026-03-01 12:00:00.000000000')`,
+		`('bitcoin','BTC','Bitcoin',1,'coin',[],[],'long','',[],[],'2009','2026-03-01 12:00:00.000000000','2026-03-01 12:01:00.000000000',false,['coingecko','coinpaprika'],'2026-03-01 12:02:00.000000000')`)
 }
 
 func TestMappingsHoldUntilTheyAreReplaced(t *testing.T) {
@@ -426,8 +426,8 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 		"off disabled - - - 60 CC0 thanks", "okx degraded - - - 0  ",
 		"shaky degraded 0.5 1 2026-03-01 11:59:00.000000000 60 CC0 thanks", "silent down - - - 60 CC0 thanks")
 	checkRows(t, store, "SELECT toString((source, last_heard)) FROM default.v_sources WHERE last_heard IS NOT NULL ORDER BY source LIMIT 1", "('gate','2026-03-01 11:57:59.000000000')")
-	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_fetches WHERE source = 'shaky' ORDER BY started", `('shaky','2026-03-01 11:00:00.000000000','list','https://shaky',304,true,'',1,10)`,
-		`('shaky','2026-03-01 11:59:00.000000000','list','https://shaky',0,false,'no route',1000,10)`)
+	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_fetches WHERE source = 'shaky' ORDER BY started", `('shaky','2026-03-01 11:00:00.000000000','list','https://shaky',304,true,'',1,10,'2026-03-01 11:00:00.001000000')`,
+		`('shaky','2026-03-01 11:59:00.000000000','list','https://shaky',0,false,'no route',1000,10,'2026-03-01 11:59:01.000000000')`)
 }
 
 // The blend in SQL is the formula's, for whatever sources say, in whatever order.

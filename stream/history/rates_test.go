@@ -82,9 +82,9 @@ func currentRatesAreTheNewestRows(t *testing.T, store *history.Store) {
 		entry(2, &eventsv1.RateEntry{Source: "lido", Pool: "x", Symbol: "X", Apy: 3, Said: reported, Unattached: string(schemas.RateCoinUnknown)}),
 	)
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_rates ORDER BY key",
-		`('aave|borrowing|core/usdc','aave-v3','Aave V3','aave','borrowing','usd-coin','USDC','core/usdc','USDC.e','Ethereum','Core market','',-0.5,-0.4987,3,0.1,'-0.005','apr_fraction','secondly',1000000000,2000000000,0.75,'flexible',0.5,1000000,1.5,2,true,'other',false,'2026-03-01 12:01:40.000000000','2026-03-01 11:59:59.999999999',300,'2026-03-01 12:02:00',true,77)`,
-		`('lido|staking|steth','','','lido','staking','ethereum','ETH','steth','','','','',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',true,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`,
-		`('lido||x','','','lido','','','X','x','','','','coin_unknown',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',false,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0)`)
+		`('aave|borrowing|core/usdc','aave-v3','Aave V3','aave','borrowing','usd-coin','USDC','core/usdc','USDC.e','Ethereum','Core market','',-0.5,-0.4987,3,0.1,'-0.005','apr_fraction','secondly',1000000000,2000000000,0.75,'flexible',0.5,1000000,1.5,2,true,'other',false,'2026-03-01 12:01:40.000000000','2026-03-01 11:59:59.999999999',300,'2026-03-01 12:02:00',true,77,'2026-03-01 12:03:00.000000000')`,
+		`('lido|staking|steth','','','lido','staking','ethereum','ETH','steth','','','','',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',true,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0,'2026-03-01 12:03:00.000000000')`,
+		`('lido||x','','','lido','','','X','x','','','','coin_unknown',0,3,1,NULL,'1','apy_percent','',NULL,NULL,NULL,'',NULL,NULL,NULL,NULL,false,'',false,'2026-03-01 12:01:40.000000000','2026-03-01 12:01:40.000000000',3600,'2026-03-01 12:02:00',false,0,'2026-03-01 12:03:00.000000000')`)
 }
 
 var symbols = map[string]string{"usd-coin": "USDC", "dai": "DAI"}
@@ -172,10 +172,10 @@ func thePastFillsInWhereNothingWasRead(t *testing.T, store *history.Store) {
 		pastRate(6, midnight-day, &eventsv1.Rate{Source: "bitfinex-funding", Project: "bitfinex", Pool: "fUSD", Symbol: "UST", CoinId: "tether", Category: schemas.RateLending, Raw: "0.001",
 			RawUnit: "apr_fraction_daily", Compounding: "none"}))
 	checkRows(t, store, "SELECT toString(tuple(*)) FROM default.v_rates_daily ORDER BY start, key",
-		`('defillama-yields|staking|p','2026-02-27 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',7,7,6,6,6.5,2,60,'','backfill',true)`,
-		`('bitfinex-funding|lending|fUSD','2026-02-28 00:00:00','bitfinex','bitfinex-funding','lending','tether','USDT','fUSD','UST','',36.5,36.5,36.5,36.5,36.5,1,NULL,'','backfill',false)`,
-		`('defillama-yields|staking|p','2026-02-28 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',-3,-3,-3,-3,-3,1,60,'','backfill',true)`,
-		`('defillama-yields|staking|p','2026-03-01 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',1,4,-1,3,2,24,5,'','live',true)`)
+		`('defillama-yields|staking|p','2026-02-27 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',7,7,6,6,6.5,2,60,'','backfill',true,'2026-03-01 12:00:00.000000000')`,
+		`('bitfinex-funding|lending|fUSD','2026-02-28 00:00:00','bitfinex','bitfinex-funding','lending','tether','USDT','fUSD','UST','',36.5,36.5,36.5,36.5,36.5,1,NULL,'','backfill',false,'2026-03-01 12:00:00.000000000')`,
+		`('defillama-yields|staking|p','2026-02-28 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',-3,-3,-3,-3,-3,1,60,'','backfill',true,'2026-03-01 12:00:00.000000000')`,
+		`('defillama-yields|staking|p','2026-03-01 00:00:00','lido','defillama-yields','staking','ethereum','ETH','p','STETH','Ethereum',1,4,-1,3,2,24,5,'','live',true,'2026-03-02 00:01:00.000000000')`)
 	checkRows(t, store, "SELECT concatWithSeparator(' ', start, mean, n, origin) FROM default.v_rates_hourly WHERE source = 'defillama-yields' ORDER BY start",
 		"2026-02-27 01:00:00 7 1 backfill", "2026-02-27 02:00:00 6 1 backfill", "2026-02-28 00:00:00 -3 1 backfill", "2026-03-01 00:00:00 2.5 24 live", "2026-03-01 01:00:00 99 1 backfill")
 	q := read.RateQuery{CoinIDs: []string{"ethereum"}, From: at(-3 * 86400), To: at(86400), Step: 24 * time.Hour, Limit: 2}

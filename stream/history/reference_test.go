@@ -41,6 +41,8 @@ func sourceRecord(offset int64, body any) logged {
 		rec.Body = &eventsv1.ReferenceRecord_Fetch{Fetch: b}
 	case *eventsv1.SourceNotice:
 		rec.Body = &eventsv1.ReferenceRecord_Notice{Notice: b}
+	case *eventsv1.Listing:
+		rec.Body = &eventsv1.ReferenceRecord_Listing{Listing: b}
 	case *eventsv1.SymbolOverride:
 		rec.Body = &eventsv1.ReferenceRecord_Override{Override: b}
 	case *eventsv1.Fixing:
@@ -199,6 +201,7 @@ func someSourceRecords(offset int64, coin string, at int64, random *rand.Rand) [
 		sourceRecord(offset, &eventsv1.DefiPast{Source: coin, TotalTvl: number, EventTime: again}),
 		sourceRecord(offset, &eventsv1.Fetch{Source: coin, Started: again, Error: number}),
 		sourceRecord(offset, &eventsv1.SourceNotice{Source: coin, Name: number, Kinds: []string{number}}),
+		sourceRecord(offset, &eventsv1.Listing{Venue: "okx", Symbol: coin, Base: number, IngestTime: again}),
 		sourceRecord(offset, &eventsv1.SymbolOverride{Source: "kraken", Symbol: coin, CoinId: number, Time: again}),
 		sourceRecord(offset, &eventsv1.Fixing{Source: "er-api", Base: "USD", Quote: "CHF", Rate: "0." + number + "1", Date: "2026-03-01", EventTime: again}),
 		rated(minute, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{CoinId: coin, Source: "lido", Pool: number, Apy: value, Heard: again, Time: minute,

@@ -346,12 +346,12 @@ func TestOtherRowsComeBack(t *testing.T) {
 	)
 	foldPast(t, store)
 	for query, want := range map[string]string{
-		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                                                "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,1.2345678901234568e29,9,'123456789012345678901234567890.5')",
-		"SELECT toString(tuple(* EXCEPT payload, hex(payload))) FROM default.v_dead_letters WHERE log_offset = 11": "('htx','absurd','price 0','2026-03-01 12:00:00.000000000','01ab',true,3,'2026-03-01 12:00:00.000000001',2,'ticks.raw.v1.dead.v1',11,'ticks.raw.v1',2,5,'00FF0A7B')",
+		"SELECT toString(tuple(*)) FROM default.v_venue_candles_1m":                                                "('upbit','KRW-BTC','2026-03-01 12:00:00','bitcoin','KRW',99999999999999999999.999999999999999999,2,0.000000000000000001,3,1.2345678901234568e29,9,'123456789012345678901234567890.5','2026-03-01 12:02:00.000000000')",
+		"SELECT toString(tuple(* EXCEPT payload, hex(payload))) FROM default.v_dead_letters WHERE log_offset = 11": "('htx','absurd','price 0','2026-03-01 12:00:00.000000000','01ab',true,3,'2026-03-01 12:00:00.000000001',2,'ticks.raw.v1.dead.v1',11,'ticks.raw.v1',2,5,'2026-03-01 12:00:00.000000000','00FF0A7B')",
 		"SELECT toString(retried_at IS NULL) FROM default.v_dead_letters WHERE log_offset = 12":                    "1",
-		"SELECT toString(tuple(*)) FROM default.v_backfill":                                                        "('gate','gate','PEPE_USDT',3600,'2026-03-01 12:00:00','PEPE','USDT','pepe','tether',0.00000711,0.00000712,0.0000071,0.00000711,98765432109876.5,0,'no_rate','2026-03-01 12:00:00.000000005','98765432109876.5','',0)",
-		"SELECT toString(tuple(*)) FROM default.v_imports":                                                         "('ab01','PEPEUSDT-1h-2026-02.zip',7000,'binance-klines','binance','PEPEUSDT','PEPE','USDT','pepe',3600,672,'2026-02-01 12:00:00','2026-03-01 12:00:00',2,true,'cd',3,'2026-03-01 12:00:00.000000006',2,6)",
-		"SELECT toString(tuple(*)) FROM default.v_gaps":                                                            "('okx','','disconnect','2026-03-01 12:00:00.000000000','2026-03-01 12:00:00.000000001',3)",
+		"SELECT toString(tuple(*)) FROM default.v_backfill":                                                        "('gate','gate','PEPE_USDT',3600,'2026-03-01 12:00:00','PEPE','USDT','pepe','tether',0.00000711,0.00000712,0.0000071,0.00000711,98765432109876.5,0,'no_rate','2026-03-01 12:00:00.000000005','98765432109876.5','',0,'2026-03-01 12:00:00.000000005')",
+		"SELECT toString(tuple(*)) FROM default.v_imports":                                                         "('ab01','PEPEUSDT-1h-2026-02.zip',7000,'binance-klines','binance','PEPEUSDT','PEPE','USDT','pepe',3600,672,'2026-02-01 12:00:00','2026-03-01 12:00:00',2,true,'cd',3,'2026-03-01 12:00:00.000000006',2,6,'2026-03-01 12:00:00.000000006')",
+		"SELECT toString(tuple(*)) FROM default.v_gaps":                                                            "('okx','','disconnect','2026-03-01 12:00:00.000000000','2026-03-01 12:00:00.000000001',3,'2026-03-01 12:00:00.000000001')",
 	} {
 		if got := queryStrings(t, store, query); len(got) != 1 || got[0] != want {
 			t.Errorf("%s:\n got %q\nwant %q", query, got, want)
@@ -360,7 +360,7 @@ func TestOtherRowsComeBack(t *testing.T) {
 }
 
 var replacing = []string{"ticks", "prices", "prices_1m", "candles_1m", "venue_candles_1m", "dead_letters", "dead_retries", "gaps", "ledger", "backfill", "fixings", "coins", "coin_events", "coin_markets",
-	"stablecoins", "protocols", "chain_tvl", "fear_greed", "global_figures", "coin_past", "defi_past", "fetches", "sources", "overrides", "fiat_rates", "markets", "markets_1d", "summaries", "sentiment", "rates", "rates_now", "rates_1h", "rates_1d", "rates_past", "defi", "defi_lists", "earn_products", "earn_history", "earn_changes", "earn_fixings", "earn_corrections", "imports"}
+	"stablecoins", "protocols", "chain_tvl", "fear_greed", "global_figures", "coin_past", "defi_past", "fetches", "sources", "listings", "overrides", "fiat_rates", "markets", "markets_1d", "summaries", "sentiment", "rates", "rates_now", "rates_1h", "rates_1d", "rates_past", "defi", "defi_lists", "earn_products", "earn_history", "earn_changes", "earn_fixings", "earn_corrections", "imports"}
 
 func digests(t testing.TB, store *history.Store) map[string]string {
 	t.Helper()

@@ -17,7 +17,7 @@ var slow = map[string][]string{
 		"TestOwnBackfillIsEndedLikeAnother", "TestStartReadsWhatChartsShow", "TestVenueThatIsDownDelaysNoStart",
 	},
 	"deploy/e2e": {
-		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoServesTheClients", "TestDemoServesTheExamples", "TestDemoWithstandsSchemathesis", "TestImages",
+		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoPublishesNothingBeforeItHappened", "TestDemoServesTheClients", "TestDemoServesTheExamples", "TestDemoSuitsDBT", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestReplayReadsBehindTheBroker", "TestThousandPastPricesAreExplained",
 	},

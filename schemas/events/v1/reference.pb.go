@@ -44,6 +44,7 @@ type ReferenceRecord struct {
 	//	*ReferenceRecord_Rate
 	//	*ReferenceRecord_CoinPast
 	//	*ReferenceRecord_DefiPast
+	//	*ReferenceRecord_Listing
 	Body          isReferenceRecord_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -235,6 +236,15 @@ func (x *ReferenceRecord) GetDefiPast() *DefiPast {
 	return nil
 }
 
+func (x *ReferenceRecord) GetListing() *Listing {
+	if x != nil {
+		if x, ok := x.Body.(*ReferenceRecord_Listing); ok {
+			return x.Listing
+		}
+	}
+	return nil
+}
+
 type isReferenceRecord_Body interface {
 	isReferenceRecord_Body()
 }
@@ -299,6 +309,10 @@ type ReferenceRecord_DefiPast struct {
 	DefiPast *DefiPast `protobuf:"bytes,17,opt,name=defi_past,json=defiPast,proto3,oneof"`
 }
 
+type ReferenceRecord_Listing struct {
+	Listing *Listing `protobuf:"bytes,18,opt,name=listing,proto3,oneof"`
+}
+
 func (*ReferenceRecord_Fixing) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_Clock) isReferenceRecord_Body() {}
@@ -328,6 +342,8 @@ func (*ReferenceRecord_Rate) isReferenceRecord_Body() {}
 func (*ReferenceRecord_CoinPast) isReferenceRecord_Body() {}
 
 func (*ReferenceRecord_DefiPast) isReferenceRecord_Body() {}
+
+func (*ReferenceRecord_Listing) isReferenceRecord_Body() {}
 
 // SourceNotice is what a source declares of itself; its process writes it at its start, and when it changes.
 type SourceNotice struct {
@@ -465,6 +481,111 @@ func (x *SourceNotice) GetMoves() int64 {
 	return 0
 }
 
+// Listing is a market of a venue's own list of spot markets that trade. It is written when the market is first in the list, when it differs, when it is
+// not in the list any more, and again while it is unchanged, before readers of the log's end would miss it.
+type Listing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Venue string                 `protobuf:"bytes,1,opt,name=venue,proto3" json:"venue,omitempty"`
+	// Symbol is the market as on the wire, Base and Quote are asset codes in upper case as the list has them.
+	Symbol string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	Base   string `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
+	Quote  string `protobuf:"bytes,4,opt,name=quote,proto3" json:"quote,omitempty"`
+	// Gone: the list has it no more, because it was delisted or does not trade for now.
+	Gone bool `protobuf:"varint,5,opt,name=gone,proto3" json:"gone,omitempty"`
+	// FirstSeen is when it was first in the list, as far as the writer knew, Unix nanoseconds.
+	FirstSeen     int64 `protobuf:"varint,6,opt,name=first_seen,json=firstSeen,proto3" json:"first_seen,omitempty"`
+	IngestTime    int64 `protobuf:"varint,7,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	Simulated     bool  `protobuf:"varint,8,opt,name=simulated,proto3" json:"simulated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Listing) Reset() {
+	*x = Listing{}
+	mi := &file_events_v1_reference_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Listing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Listing) ProtoMessage() {}
+
+func (x *Listing) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_reference_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Listing.ProtoReflect.Descriptor instead.
+func (*Listing) Descriptor() ([]byte, []int) {
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Listing) GetVenue() string {
+	if x != nil {
+		return x.Venue
+	}
+	return ""
+}
+
+func (x *Listing) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *Listing) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *Listing) GetQuote() string {
+	if x != nil {
+		return x.Quote
+	}
+	return ""
+}
+
+func (x *Listing) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
+func (x *Listing) GetFirstSeen() int64 {
+	if x != nil {
+		return x.FirstSeen
+	}
+	return 0
+}
+
+func (x *Listing) GetIngestTime() int64 {
+	if x != nil {
+		return x.IngestTime
+	}
+	return 0
+}
+
+func (x *Listing) GetSimulated() bool {
+	if x != nil {
+		return x.Simulated
+	}
+	return false
+}
+
 // Coin is what one answer of a source says about a coin. Its parts come by different feeds, at different times:
 // what a later record of the same part leaves out is gone, other parts stay.
 type Coin struct {
@@ -497,7 +618,7 @@ type Coin struct {
 
 func (x *Coin) Reset() {
 	*x = Coin{}
-	mi := &file_events_v1_reference_proto_msgTypes[2]
+	mi := &file_events_v1_reference_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -509,7 +630,7 @@ func (x *Coin) String() string {
 func (*Coin) ProtoMessage() {}
 
 func (x *Coin) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[2]
+	mi := &file_events_v1_reference_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -522,7 +643,7 @@ func (x *Coin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coin.ProtoReflect.Descriptor instead.
 func (*Coin) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Coin) GetSource() string {
@@ -655,7 +776,7 @@ type Platform struct {
 
 func (x *Platform) Reset() {
 	*x = Platform{}
-	mi := &file_events_v1_reference_proto_msgTypes[3]
+	mi := &file_events_v1_reference_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +788,7 @@ func (x *Platform) String() string {
 func (*Platform) ProtoMessage() {}
 
 func (x *Platform) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[3]
+	mi := &file_events_v1_reference_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +801,7 @@ func (x *Platform) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Platform.ProtoReflect.Descriptor instead.
 func (*Platform) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Platform) GetName() string {
@@ -708,7 +829,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_events_v1_reference_proto_msgTypes[4]
+	mi := &file_events_v1_reference_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +841,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[4]
+	mi := &file_events_v1_reference_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +854,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Link) GetKind() string {
@@ -761,7 +882,7 @@ type Statistic struct {
 
 func (x *Statistic) Reset() {
 	*x = Statistic{}
-	mi := &file_events_v1_reference_proto_msgTypes[5]
+	mi := &file_events_v1_reference_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +894,7 @@ func (x *Statistic) String() string {
 func (*Statistic) ProtoMessage() {}
 
 func (x *Statistic) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[5]
+	mi := &file_events_v1_reference_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +907,7 @@ func (x *Statistic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Statistic.ProtoReflect.Descriptor instead.
 func (*Statistic) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Statistic) GetName() string {
@@ -841,7 +962,7 @@ type CoinMarket struct {
 
 func (x *CoinMarket) Reset() {
 	*x = CoinMarket{}
-	mi := &file_events_v1_reference_proto_msgTypes[6]
+	mi := &file_events_v1_reference_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +974,7 @@ func (x *CoinMarket) String() string {
 func (*CoinMarket) ProtoMessage() {}
 
 func (x *CoinMarket) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[6]
+	mi := &file_events_v1_reference_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +987,7 @@ func (x *CoinMarket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CoinMarket.ProtoReflect.Descriptor instead.
 func (*CoinMarket) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CoinMarket) GetSource() string {
@@ -1099,7 +1220,7 @@ type Stablecoin struct {
 
 func (x *Stablecoin) Reset() {
 	*x = Stablecoin{}
-	mi := &file_events_v1_reference_proto_msgTypes[7]
+	mi := &file_events_v1_reference_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1232,7 @@ func (x *Stablecoin) String() string {
 func (*Stablecoin) ProtoMessage() {}
 
 func (x *Stablecoin) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[7]
+	mi := &file_events_v1_reference_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1245,7 @@ func (x *Stablecoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stablecoin.ProtoReflect.Descriptor instead.
 func (*Stablecoin) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Stablecoin) GetSource() string {
@@ -1228,7 +1349,7 @@ type ChainAmount struct {
 
 func (x *ChainAmount) Reset() {
 	*x = ChainAmount{}
-	mi := &file_events_v1_reference_proto_msgTypes[8]
+	mi := &file_events_v1_reference_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1361,7 @@ func (x *ChainAmount) String() string {
 func (*ChainAmount) ProtoMessage() {}
 
 func (x *ChainAmount) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[8]
+	mi := &file_events_v1_reference_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1374,7 @@ func (x *ChainAmount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChainAmount.ProtoReflect.Descriptor instead.
 func (*ChainAmount) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ChainAmount) GetChain() string {
@@ -1293,7 +1414,7 @@ type Protocol struct {
 
 func (x *Protocol) Reset() {
 	*x = Protocol{}
-	mi := &file_events_v1_reference_proto_msgTypes[9]
+	mi := &file_events_v1_reference_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1426,7 @@ func (x *Protocol) String() string {
 func (*Protocol) ProtoMessage() {}
 
 func (x *Protocol) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[9]
+	mi := &file_events_v1_reference_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1439,7 @@ func (x *Protocol) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Protocol.ProtoReflect.Descriptor instead.
 func (*Protocol) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Protocol) GetSource() string {
@@ -1427,7 +1548,7 @@ type ChainTvl struct {
 
 func (x *ChainTvl) Reset() {
 	*x = ChainTvl{}
-	mi := &file_events_v1_reference_proto_msgTypes[10]
+	mi := &file_events_v1_reference_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1560,7 @@ func (x *ChainTvl) String() string {
 func (*ChainTvl) ProtoMessage() {}
 
 func (x *ChainTvl) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[10]
+	mi := &file_events_v1_reference_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1573,7 @@ func (x *ChainTvl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChainTvl.ProtoReflect.Descriptor instead.
 func (*ChainTvl) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ChainTvl) GetSource() string {
@@ -1514,7 +1635,7 @@ type FearGreed struct {
 
 func (x *FearGreed) Reset() {
 	*x = FearGreed{}
-	mi := &file_events_v1_reference_proto_msgTypes[11]
+	mi := &file_events_v1_reference_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1647,7 @@ func (x *FearGreed) String() string {
 func (*FearGreed) ProtoMessage() {}
 
 func (x *FearGreed) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[11]
+	mi := &file_events_v1_reference_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1660,7 @@ func (x *FearGreed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FearGreed.ProtoReflect.Descriptor instead.
 func (*FearGreed) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{11}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FearGreed) GetSource() string {
@@ -1646,7 +1767,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_events_v1_reference_proto_msgTypes[12]
+	mi := &file_events_v1_reference_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1779,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[12]
+	mi := &file_events_v1_reference_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +1792,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{12}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Rate) GetSource() string {
@@ -1898,7 +2019,7 @@ type RateTier struct {
 
 func (x *RateTier) Reset() {
 	*x = RateTier{}
-	mi := &file_events_v1_reference_proto_msgTypes[13]
+	mi := &file_events_v1_reference_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +2031,7 @@ func (x *RateTier) String() string {
 func (*RateTier) ProtoMessage() {}
 
 func (x *RateTier) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[13]
+	mi := &file_events_v1_reference_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +2044,7 @@ func (x *RateTier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateTier.ProtoReflect.Descriptor instead.
 func (*RateTier) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{13}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RateTier) GetFrom() string {
@@ -1965,7 +2086,7 @@ type GlobalFigures struct {
 
 func (x *GlobalFigures) Reset() {
 	*x = GlobalFigures{}
-	mi := &file_events_v1_reference_proto_msgTypes[14]
+	mi := &file_events_v1_reference_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2098,7 @@ func (x *GlobalFigures) String() string {
 func (*GlobalFigures) ProtoMessage() {}
 
 func (x *GlobalFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[14]
+	mi := &file_events_v1_reference_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2111,7 @@ func (x *GlobalFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobalFigures.ProtoReflect.Descriptor instead.
 func (*GlobalFigures) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{14}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GlobalFigures) GetSource() string {
@@ -2072,7 +2193,7 @@ type CoinPast struct {
 
 func (x *CoinPast) Reset() {
 	*x = CoinPast{}
-	mi := &file_events_v1_reference_proto_msgTypes[15]
+	mi := &file_events_v1_reference_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2205,7 @@ func (x *CoinPast) String() string {
 func (*CoinPast) ProtoMessage() {}
 
 func (x *CoinPast) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[15]
+	mi := &file_events_v1_reference_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2218,7 @@ func (x *CoinPast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CoinPast.ProtoReflect.Descriptor instead.
 func (*CoinPast) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{15}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CoinPast) GetSource() string {
@@ -2147,7 +2268,7 @@ type CoinPastPoint struct {
 
 func (x *CoinPastPoint) Reset() {
 	*x = CoinPastPoint{}
-	mi := &file_events_v1_reference_proto_msgTypes[16]
+	mi := &file_events_v1_reference_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2280,7 @@ func (x *CoinPastPoint) String() string {
 func (*CoinPastPoint) ProtoMessage() {}
 
 func (x *CoinPastPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[16]
+	mi := &file_events_v1_reference_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2293,7 @@ func (x *CoinPastPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CoinPastPoint.ProtoReflect.Descriptor instead.
 func (*CoinPastPoint) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{16}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CoinPastPoint) GetTime() int64 {
@@ -2211,7 +2332,7 @@ type DefiPast struct {
 
 func (x *DefiPast) Reset() {
 	*x = DefiPast{}
-	mi := &file_events_v1_reference_proto_msgTypes[17]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2223,7 +2344,7 @@ func (x *DefiPast) String() string {
 func (*DefiPast) ProtoMessage() {}
 
 func (x *DefiPast) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[17]
+	mi := &file_events_v1_reference_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2236,7 +2357,7 @@ func (x *DefiPast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefiPast.ProtoReflect.Descriptor instead.
 func (*DefiPast) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{17}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DefiPast) GetSource() string {
@@ -2283,7 +2404,7 @@ type SymbolOverride struct {
 
 func (x *SymbolOverride) Reset() {
 	*x = SymbolOverride{}
-	mi := &file_events_v1_reference_proto_msgTypes[18]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2295,7 +2416,7 @@ func (x *SymbolOverride) String() string {
 func (*SymbolOverride) ProtoMessage() {}
 
 func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[18]
+	mi := &file_events_v1_reference_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2308,7 +2429,7 @@ func (x *SymbolOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolOverride.ProtoReflect.Descriptor instead.
 func (*SymbolOverride) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{18}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SymbolOverride) GetSource() string {
@@ -2367,7 +2488,7 @@ type Fixing struct {
 
 func (x *Fixing) Reset() {
 	*x = Fixing{}
-	mi := &file_events_v1_reference_proto_msgTypes[19]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2379,7 +2500,7 @@ func (x *Fixing) String() string {
 func (*Fixing) ProtoMessage() {}
 
 func (x *Fixing) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[19]
+	mi := &file_events_v1_reference_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2392,7 +2513,7 @@ func (x *Fixing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fixing.ProtoReflect.Descriptor instead.
 func (*Fixing) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{19}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Fixing) GetSource() string {
@@ -2474,7 +2595,7 @@ type Fetch struct {
 
 func (x *Fetch) Reset() {
 	*x = Fetch{}
-	mi := &file_events_v1_reference_proto_msgTypes[20]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2607,7 @@ func (x *Fetch) String() string {
 func (*Fetch) ProtoMessage() {}
 
 func (x *Fetch) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[20]
+	mi := &file_events_v1_reference_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2620,7 @@ func (x *Fetch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fetch.ProtoReflect.Descriptor instead.
 func (*Fetch) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{20}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Fetch) GetSource() string {
@@ -2589,7 +2710,7 @@ type BackfillRecord struct {
 
 func (x *BackfillRecord) Reset() {
 	*x = BackfillRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[21]
+	mi := &file_events_v1_reference_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2601,7 +2722,7 @@ func (x *BackfillRecord) String() string {
 func (*BackfillRecord) ProtoMessage() {}
 
 func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[21]
+	mi := &file_events_v1_reference_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2614,7 +2735,7 @@ func (x *BackfillRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecord.ProtoReflect.Descriptor instead.
 func (*BackfillRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{21}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BackfillRecord) GetProducer() string {
@@ -2724,7 +2845,7 @@ type BackfillCandle struct {
 
 func (x *BackfillCandle) Reset() {
 	*x = BackfillCandle{}
-	mi := &file_events_v1_reference_proto_msgTypes[22]
+	mi := &file_events_v1_reference_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +2857,7 @@ func (x *BackfillCandle) String() string {
 func (*BackfillCandle) ProtoMessage() {}
 
 func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[22]
+	mi := &file_events_v1_reference_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +2870,7 @@ func (x *BackfillCandle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillCandle.ProtoReflect.Descriptor instead.
 func (*BackfillCandle) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{22}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BackfillCandle) GetVenue() string {
@@ -2899,7 +3020,7 @@ type ImportFile struct {
 
 func (x *ImportFile) Reset() {
 	*x = ImportFile{}
-	mi := &file_events_v1_reference_proto_msgTypes[23]
+	mi := &file_events_v1_reference_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +3032,7 @@ func (x *ImportFile) String() string {
 func (*ImportFile) ProtoMessage() {}
 
 func (x *ImportFile) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[23]
+	mi := &file_events_v1_reference_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3045,7 @@ func (x *ImportFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportFile.ProtoReflect.Descriptor instead.
 func (*ImportFile) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{23}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ImportFile) GetName() string {
@@ -3071,7 +3192,7 @@ type BackfillRange struct {
 
 func (x *BackfillRange) Reset() {
 	*x = BackfillRange{}
-	mi := &file_events_v1_reference_proto_msgTypes[24]
+	mi := &file_events_v1_reference_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +3204,7 @@ func (x *BackfillRange) String() string {
 func (*BackfillRange) ProtoMessage() {}
 
 func (x *BackfillRange) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[24]
+	mi := &file_events_v1_reference_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +3217,7 @@ func (x *BackfillRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRange.ProtoReflect.Descriptor instead.
 func (*BackfillRange) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{24}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BackfillRange) GetVenue() string {
@@ -3185,7 +3306,7 @@ type KeyRecord struct {
 
 func (x *KeyRecord) Reset() {
 	*x = KeyRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[25]
+	mi := &file_events_v1_reference_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3318,7 @@ func (x *KeyRecord) String() string {
 func (*KeyRecord) ProtoMessage() {}
 
 func (x *KeyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[25]
+	mi := &file_events_v1_reference_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3331,7 @@ func (x *KeyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyRecord.ProtoReflect.Descriptor instead.
 func (*KeyRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{25}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KeyRecord) GetId() string {
@@ -3290,7 +3411,7 @@ type DeadRecord struct {
 
 func (x *DeadRecord) Reset() {
 	*x = DeadRecord{}
-	mi := &file_events_v1_reference_proto_msgTypes[26]
+	mi := &file_events_v1_reference_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3423,7 @@ func (x *DeadRecord) String() string {
 func (*DeadRecord) ProtoMessage() {}
 
 func (x *DeadRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[26]
+	mi := &file_events_v1_reference_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3436,7 @@ func (x *DeadRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRecord.ProtoReflect.Descriptor instead.
 func (*DeadRecord) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{26}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeadRecord) GetMark() *Mark {
@@ -3363,7 +3484,7 @@ type DeadRetry struct {
 
 func (x *DeadRetry) Reset() {
 	*x = DeadRetry{}
-	mi := &file_events_v1_reference_proto_msgTypes[27]
+	mi := &file_events_v1_reference_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3496,7 @@ func (x *DeadRetry) String() string {
 func (*DeadRetry) ProtoMessage() {}
 
 func (x *DeadRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_reference_proto_msgTypes[27]
+	mi := &file_events_v1_reference_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3509,7 @@ func (x *DeadRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadRetry.ProtoReflect.Descriptor instead.
 func (*DeadRetry) Descriptor() ([]byte, []int) {
-	return file_events_v1_reference_proto_rawDescGZIP(), []int{27}
+	return file_events_v1_reference_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeadRetry) GetOffset() int64 {
@@ -3423,7 +3544,7 @@ var File_events_v1_reference_proto protoreflect.FileDescriptor
 
 const file_events_v1_reference_proto_rawDesc = "" +
 	"\n" +
-	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xb3\x06\n" +
+	"\x19events/v1/reference.proto\x12\tevents.v1\x1a\x17events/v1/derived.proto\x1a\x15events/v1/ticks.proto\"\xe3\x06\n" +
 	"\x0fReferenceRecord\x12\x1a\n" +
 	"\bproducer\x18\x01 \x01(\tR\bproducer\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12+\n" +
@@ -3446,7 +3567,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"\boverride\x18\x0e \x01(\v2\x19.events.v1.SymbolOverrideH\x00R\boverride\x12%\n" +
 	"\x04rate\x18\x0f \x01(\v2\x0f.events.v1.RateH\x00R\x04rate\x122\n" +
 	"\tcoin_past\x18\x10 \x01(\v2\x13.events.v1.CoinPastH\x00R\bcoinPast\x122\n" +
-	"\tdefi_past\x18\x11 \x01(\v2\x13.events.v1.DefiPastH\x00R\bdefiPastB\x06\n" +
+	"\tdefi_past\x18\x11 \x01(\v2\x13.events.v1.DefiPastH\x00R\bdefiPast\x12.\n" +
+	"\alisting\x18\x12 \x01(\v2\x12.events.v1.ListingH\x00R\alistingB\x06\n" +
 	"\x04body\"\xbf\x02\n" +
 	"\fSourceNotice\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
@@ -3462,7 +3584,18 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	" \x01(\bR\tsimulated\x12\x1f\n" +
 	"\vingest_time\x18\v \x01(\x03R\n" +
 	"ingestTime\x12\x14\n" +
-	"\x05moves\x18\f \x01(\x03R\x05moves\"\x8b\x04\n" +
+	"\x05moves\x18\f \x01(\x03R\x05moves\"\xd3\x01\n" +
+	"\aListing\x12\x14\n" +
+	"\x05venue\x18\x01 \x01(\tR\x05venue\x12\x16\n" +
+	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x12\n" +
+	"\x04base\x18\x03 \x01(\tR\x04base\x12\x14\n" +
+	"\x05quote\x18\x04 \x01(\tR\x05quote\x12\x12\n" +
+	"\x04gone\x18\x05 \x01(\bR\x04gone\x12\x1d\n" +
+	"\n" +
+	"first_seen\x18\x06 \x01(\x03R\tfirstSeen\x12\x1f\n" +
+	"\vingest_time\x18\a \x01(\x03R\n" +
+	"ingestTime\x12\x1c\n" +
+	"\tsimulated\x18\b \x01(\bR\tsimulated\"\x8b\x04\n" +
 	"\x04Coin\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x12\n" +
@@ -3791,78 +3924,80 @@ func file_events_v1_reference_proto_rawDescGZIP() []byte {
 	return file_events_v1_reference_proto_rawDescData
 }
 
-var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_events_v1_reference_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_events_v1_reference_proto_goTypes = []any{
 	(*ReferenceRecord)(nil), // 0: events.v1.ReferenceRecord
 	(*SourceNotice)(nil),    // 1: events.v1.SourceNotice
-	(*Coin)(nil),            // 2: events.v1.Coin
-	(*Platform)(nil),        // 3: events.v1.Platform
-	(*Link)(nil),            // 4: events.v1.Link
-	(*Statistic)(nil),       // 5: events.v1.Statistic
-	(*CoinMarket)(nil),      // 6: events.v1.CoinMarket
-	(*Stablecoin)(nil),      // 7: events.v1.Stablecoin
-	(*ChainAmount)(nil),     // 8: events.v1.ChainAmount
-	(*Protocol)(nil),        // 9: events.v1.Protocol
-	(*ChainTvl)(nil),        // 10: events.v1.ChainTvl
-	(*FearGreed)(nil),       // 11: events.v1.FearGreed
-	(*Rate)(nil),            // 12: events.v1.Rate
-	(*RateTier)(nil),        // 13: events.v1.RateTier
-	(*GlobalFigures)(nil),   // 14: events.v1.GlobalFigures
-	(*CoinPast)(nil),        // 15: events.v1.CoinPast
-	(*CoinPastPoint)(nil),   // 16: events.v1.CoinPastPoint
-	(*DefiPast)(nil),        // 17: events.v1.DefiPast
-	(*SymbolOverride)(nil),  // 18: events.v1.SymbolOverride
-	(*Fixing)(nil),          // 19: events.v1.Fixing
-	(*Fetch)(nil),           // 20: events.v1.Fetch
-	(*BackfillRecord)(nil),  // 21: events.v1.BackfillRecord
-	(*BackfillCandle)(nil),  // 22: events.v1.BackfillCandle
-	(*ImportFile)(nil),      // 23: events.v1.ImportFile
-	(*BackfillRange)(nil),   // 24: events.v1.BackfillRange
-	(*KeyRecord)(nil),       // 25: events.v1.KeyRecord
-	(*DeadRecord)(nil),      // 26: events.v1.DeadRecord
-	(*DeadRetry)(nil),       // 27: events.v1.DeadRetry
-	(*Clock)(nil),           // 28: events.v1.Clock
-	(*Control)(nil),         // 29: events.v1.Control
-	(*Mark)(nil),            // 30: events.v1.Mark
-	(*DeadLetter)(nil),      // 31: events.v1.DeadLetter
-	(*Pulse)(nil),           // 32: events.v1.Pulse
+	(*Listing)(nil),         // 2: events.v1.Listing
+	(*Coin)(nil),            // 3: events.v1.Coin
+	(*Platform)(nil),        // 4: events.v1.Platform
+	(*Link)(nil),            // 5: events.v1.Link
+	(*Statistic)(nil),       // 6: events.v1.Statistic
+	(*CoinMarket)(nil),      // 7: events.v1.CoinMarket
+	(*Stablecoin)(nil),      // 8: events.v1.Stablecoin
+	(*ChainAmount)(nil),     // 9: events.v1.ChainAmount
+	(*Protocol)(nil),        // 10: events.v1.Protocol
+	(*ChainTvl)(nil),        // 11: events.v1.ChainTvl
+	(*FearGreed)(nil),       // 12: events.v1.FearGreed
+	(*Rate)(nil),            // 13: events.v1.Rate
+	(*RateTier)(nil),        // 14: events.v1.RateTier
+	(*GlobalFigures)(nil),   // 15: events.v1.GlobalFigures
+	(*CoinPast)(nil),        // 16: events.v1.CoinPast
+	(*CoinPastPoint)(nil),   // 17: events.v1.CoinPastPoint
+	(*DefiPast)(nil),        // 18: events.v1.DefiPast
+	(*SymbolOverride)(nil),  // 19: events.v1.SymbolOverride
+	(*Fixing)(nil),          // 20: events.v1.Fixing
+	(*Fetch)(nil),           // 21: events.v1.Fetch
+	(*BackfillRecord)(nil),  // 22: events.v1.BackfillRecord
+	(*BackfillCandle)(nil),  // 23: events.v1.BackfillCandle
+	(*ImportFile)(nil),      // 24: events.v1.ImportFile
+	(*BackfillRange)(nil),   // 25: events.v1.BackfillRange
+	(*KeyRecord)(nil),       // 26: events.v1.KeyRecord
+	(*DeadRecord)(nil),      // 27: events.v1.DeadRecord
+	(*DeadRetry)(nil),       // 28: events.v1.DeadRetry
+	(*Clock)(nil),           // 29: events.v1.Clock
+	(*Control)(nil),         // 30: events.v1.Control
+	(*Mark)(nil),            // 31: events.v1.Mark
+	(*DeadLetter)(nil),      // 32: events.v1.DeadLetter
+	(*Pulse)(nil),           // 33: events.v1.Pulse
 }
 var file_events_v1_reference_proto_depIdxs = []int32{
-	19, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
-	28, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
-	20, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
+	20, // 0: events.v1.ReferenceRecord.fixing:type_name -> events.v1.Fixing
+	29, // 1: events.v1.ReferenceRecord.clock:type_name -> events.v1.Clock
+	21, // 2: events.v1.ReferenceRecord.fetch:type_name -> events.v1.Fetch
 	1,  // 3: events.v1.ReferenceRecord.notice:type_name -> events.v1.SourceNotice
-	2,  // 4: events.v1.ReferenceRecord.coin:type_name -> events.v1.Coin
-	6,  // 5: events.v1.ReferenceRecord.coin_market:type_name -> events.v1.CoinMarket
-	7,  // 6: events.v1.ReferenceRecord.stablecoin:type_name -> events.v1.Stablecoin
-	9,  // 7: events.v1.ReferenceRecord.protocol:type_name -> events.v1.Protocol
-	10, // 8: events.v1.ReferenceRecord.chain_tvl:type_name -> events.v1.ChainTvl
-	11, // 9: events.v1.ReferenceRecord.fear_greed:type_name -> events.v1.FearGreed
-	14, // 10: events.v1.ReferenceRecord.global:type_name -> events.v1.GlobalFigures
-	18, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
-	12, // 12: events.v1.ReferenceRecord.rate:type_name -> events.v1.Rate
-	15, // 13: events.v1.ReferenceRecord.coin_past:type_name -> events.v1.CoinPast
-	17, // 14: events.v1.ReferenceRecord.defi_past:type_name -> events.v1.DefiPast
-	3,  // 15: events.v1.Coin.platforms:type_name -> events.v1.Platform
-	4,  // 16: events.v1.Coin.links:type_name -> events.v1.Link
-	5,  // 17: events.v1.Coin.developer:type_name -> events.v1.Statistic
-	8,  // 18: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
-	8,  // 19: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
-	13, // 20: events.v1.Rate.tiers:type_name -> events.v1.RateTier
-	16, // 21: events.v1.CoinPast.points:type_name -> events.v1.CoinPastPoint
-	22, // 22: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
-	29, // 23: events.v1.BackfillRecord.control:type_name -> events.v1.Control
-	24, // 24: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
-	23, // 25: events.v1.BackfillRecord.import_file:type_name -> events.v1.ImportFile
-	30, // 26: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
-	31, // 27: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
-	32, // 28: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
-	27, // 29: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	3,  // 4: events.v1.ReferenceRecord.coin:type_name -> events.v1.Coin
+	7,  // 5: events.v1.ReferenceRecord.coin_market:type_name -> events.v1.CoinMarket
+	8,  // 6: events.v1.ReferenceRecord.stablecoin:type_name -> events.v1.Stablecoin
+	10, // 7: events.v1.ReferenceRecord.protocol:type_name -> events.v1.Protocol
+	11, // 8: events.v1.ReferenceRecord.chain_tvl:type_name -> events.v1.ChainTvl
+	12, // 9: events.v1.ReferenceRecord.fear_greed:type_name -> events.v1.FearGreed
+	15, // 10: events.v1.ReferenceRecord.global:type_name -> events.v1.GlobalFigures
+	19, // 11: events.v1.ReferenceRecord.override:type_name -> events.v1.SymbolOverride
+	13, // 12: events.v1.ReferenceRecord.rate:type_name -> events.v1.Rate
+	16, // 13: events.v1.ReferenceRecord.coin_past:type_name -> events.v1.CoinPast
+	18, // 14: events.v1.ReferenceRecord.defi_past:type_name -> events.v1.DefiPast
+	2,  // 15: events.v1.ReferenceRecord.listing:type_name -> events.v1.Listing
+	4,  // 16: events.v1.Coin.platforms:type_name -> events.v1.Platform
+	5,  // 17: events.v1.Coin.links:type_name -> events.v1.Link
+	6,  // 18: events.v1.Coin.developer:type_name -> events.v1.Statistic
+	9,  // 19: events.v1.Stablecoin.chains:type_name -> events.v1.ChainAmount
+	9,  // 20: events.v1.Protocol.chains:type_name -> events.v1.ChainAmount
+	14, // 21: events.v1.Rate.tiers:type_name -> events.v1.RateTier
+	17, // 22: events.v1.CoinPast.points:type_name -> events.v1.CoinPastPoint
+	23, // 23: events.v1.BackfillRecord.candle:type_name -> events.v1.BackfillCandle
+	30, // 24: events.v1.BackfillRecord.control:type_name -> events.v1.Control
+	25, // 25: events.v1.BackfillRecord.range:type_name -> events.v1.BackfillRange
+	24, // 26: events.v1.BackfillRecord.import_file:type_name -> events.v1.ImportFile
+	31, // 27: events.v1.DeadRecord.mark:type_name -> events.v1.Mark
+	32, // 28: events.v1.DeadRecord.letter:type_name -> events.v1.DeadLetter
+	33, // 29: events.v1.DeadRecord.pulse:type_name -> events.v1.Pulse
+	28, // 30: events.v1.DeadRecord.retry:type_name -> events.v1.DeadRetry
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_reference_proto_init() }
@@ -3888,9 +4023,10 @@ func file_events_v1_reference_proto_init() {
 		(*ReferenceRecord_Rate)(nil),
 		(*ReferenceRecord_CoinPast)(nil),
 		(*ReferenceRecord_DefiPast)(nil),
+		(*ReferenceRecord_Listing)(nil),
 	}
-	file_events_v1_reference_proto_msgTypes[12].OneofWrappers = []any{}
-	file_events_v1_reference_proto_msgTypes[21].OneofWrappers = []any{
+	file_events_v1_reference_proto_msgTypes[13].OneofWrappers = []any{}
+	file_events_v1_reference_proto_msgTypes[22].OneofWrappers = []any{
 		(*BackfillRecord_Candle)(nil),
 		(*BackfillRecord_Control)(nil),
 		(*BackfillRecord_Range)(nil),
@@ -3902,7 +4038,7 @@ func file_events_v1_reference_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_reference_proto_rawDesc), len(file_events_v1_reference_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

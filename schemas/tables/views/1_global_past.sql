@@ -7,13 +7,14 @@ CREATE OR REPLACE VIEW {database}.global_past
     btc_dominance Float64,
     eth_dominance Float64,
     coins UInt64,
-    coverage Nullable(Float64)
+    coverage Nullable(Float64),
+    read_time DateTime64(9, 'UTC')
 )
 AS WITH
     (SELECT total_market_cap FROM {database}.summaries WHERE total_market_cap > 0 ORDER BY time DESC, version DESC LIMIT 1) AS total,
     points AS (
         SELECT source, source_id, toDateTime(toStartOfHour(p.time), 'UTC') AS time, argMin(p.coin_id, p.time) AS coin_id,
-            argMin(assumeNotNull(p.market_cap), p.time) AS cap, argMin(ifNull(p.volume_24h, 0), p.time) AS volume
+            argMin(assumeNotNull(p.market_cap), p.time) AS cap, argMin(ifNull(p.volume_24h, 0), p.time) AS volume, max(p.ingest_time) AS read_time
         FROM {database}.coin_past AS p FINAL WHERE p.market_cap > 0
         GROUP BY source, source_id, time
     ),
@@ -25,9 +26,9 @@ AS WITH
     )
 SELECT p.source AS source, p.time AS time, arraySum(arraySort(groupArray(p.cap))) AS total_market_cap, arraySum(arraySort(groupArray(p.volume))) AS total_volume_24h,
     100 * sumIf(p.cap, p.coin_id = 'bitcoin') / total_market_cap AS btc_dominance, 100 * sumIf(p.cap, p.coin_id = 'ethereum') / total_market_cap AS eth_dominance,
-    count() AS coins, least(100, 100 * any(told) / nullIf(total, 0)) AS coverage
+    count() AS coins, least(100, 100 * any(told) / nullIf(total, 0)) AS coverage, max(p.read_time) AS read_time
 FROM (
-    SELECT p.source AS source, p.time AS time, p.coin_id AS coin_id, p.cap AS cap, p.volume AS volume, max(b.newest_caps) OVER w AS whole,
+    SELECT p.source AS source, p.time AS time, p.coin_id AS coin_id, p.cap AS cap, p.volume AS volume, p.read_time AS read_time, max(b.newest_caps) OVER w AS whole,
         arraySum(arraySort(groupArray(b.newest_cap) OVER w)) AS told
     FROM points AS p LEFT JOIN basket AS b ON b.source = p.source AND b.source_id = p.source_id
     WINDOW w AS (PARTITION BY p.source, p.time)

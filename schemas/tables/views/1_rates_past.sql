@@ -12,12 +12,13 @@ CREATE OR REPLACE VIEW {database}.rates_past_attached
     apr Float64,
     apy Float64,
     tvl_usd Nullable(Float64),
-    simulated Bool
+    simulated Bool,
+    read_time DateTime64(9, 'UTC')
 )
 AS SELECT p.source AS source, p.pool AS pool, if(p.category = '', n.category, p.category) AS category, p.event_time AS event_time,
     if(p.coin_id = '', n.coin_id, p.coin_id) AS coin_id, if(p.coin_id = '', n.symbol, p.symbol) AS symbol, if(n.provider = '', p.provider, n.provider) AS provider,
     if(p.provider_symbol = '', n.provider_symbol, p.provider_symbol) AS provider_symbol, if(p.chain = '', n.chain, p.chain) AS chain, p.apr AS apr, p.apy AS apy, p.tvl_usd AS tvl_usd,
-    n.simulated AS simulated
+    n.simulated AS simulated, p.ingest_time AS read_time
 FROM {database}.rates_past AS p FINAL
 LEFT ANY JOIN (
     SELECT source, pool, tupleElement(newest, 1) AS category, tupleElement(newest, 2) AS coin_id, tupleElement(newest, 3) AS symbol,

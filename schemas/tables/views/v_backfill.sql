@@ -19,11 +19,12 @@ CREATE OR REPLACE VIEW default.v_backfill
     ingest_time DateTime64(9, 'UTC') COMMENT 'When it was read from the venue, or its file imported',
     volume_exact String COMMENT 'The volume with all its digits, as text: no type that common clients read holds them',
     file LowCardinality(String) COMMENT 'SHA-256 of the imported file that it is of, see v_imports; empty if it was read from the venue',
-    line UInt64 COMMENT 'Its line in that file'
+    line UInt64 COMMENT 'Its line in that file',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: when it was read last, as ingest_time; what a later answer replaced is not kept, nor when it was read first'
 )
 AS SELECT b.producer, b.venue, b.symbol, b.seconds, b.start, b.base, b.quote, b.coin_id, b.quote_id, b.open, b.high, b.low, b.close, toFloat64(b.volume) AS volume,
     if(has(c.quotes, b.quote_id), c.rates[indexOf(c.quotes, b.quote_id)], 0) AS rate,
-    multiIf(b.coin_id = '' OR b.quote_id = '', 'unmapped', rate > 0, '', NOT has(c.quotes, b.quote_id), 'waits', 'no_rate') AS reason, b.ingest_time AS ingest_time, toString(b.volume) AS volume_exact, b.file AS file, b.line AS line
+    multiIf(b.coin_id = '' OR b.quote_id = '', 'unmapped', rate > 0, '', NOT has(c.quotes, b.quote_id), 'waits', 'no_rate') AS reason, b.ingest_time AS ingest_time, toString(b.volume) AS volume_exact, b.file AS file, b.line AS line, ingest_time AS published
 FROM {database}.backfill AS b FINAL
 LEFT JOIN {database}.past_candles AS c FINAL ON c.coin_id = b.coin_id AND c.seconds = b.seconds AND c.start = b.start
 WHERE NOT b.withdrawn

@@ -15,7 +15,8 @@ CREATE OR REPLACE VIEW default.v_coin_events
     image_url String COMMENT 'Address of its image',
     created_at String COMMENT 'When the coin began, by the source, ISO 8601',
     inactive Bool COMMENT 'Whether it is not traded any more',
-    event_time DateTime64(9, 'UTC') COMMENT 'When the source itself says that it changed; 1970 if it does not say'
+    event_time DateTime64(9, 'UTC') COMMENT 'When the source itself says that it changed; 1970 if it does not say',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: when it was read, as time'
 )
-AS SELECT * FROM {database}.coin_changes
+AS SELECT *, time AS published FROM {database}.coin_changes
 COMMENT 'What sources reported of coins, one row each time that it changed, kept for ever'

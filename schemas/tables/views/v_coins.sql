@@ -15,12 +15,13 @@ CREATE OR REPLACE VIEW default.v_coins
     first_seen DateTime64(9, 'UTC') COMMENT 'When a source first named it',
     details_updated_at Nullable(DateTime64(9, 'UTC')) COMMENT 'When details of it were last read that differed; NULL before the first',
     inactive Bool COMMENT 'Whether all sources that name it say that it is not traded any more',
-    sources Array(String) COMMENT 'Who names it'
+    sources Array(String) COMMENT 'Who names it',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before, as it is: when the newest report of it was read. Earlier states are in v_coin_events, its rank in v_universe'
 )
 AS WITH (if(indexOf(['coingecko', 'coinpaprika'], source) = 0, 255, indexOf(['coingecko', 'coinpaprika'], source)), source, part, source_id) AS preference
 SELECT s.coin_id AS coin_id, s.symbol AS symbol, s.name AS name, m.rank AS rank, s.kind AS kind, s.categories AS categories, s.platforms AS platforms,
     s.description AS description, s.image_url AS image_url, s.links AS links, s.developer AS developer, s.created_at AS created_at, f.first_seen AS first_seen,
-    s.details_updated_at AS details_updated_at, s.inactive AS inactive, s.sources AS sources
+    s.details_updated_at AS details_updated_at, s.inactive AS inactive, s.sources AS sources, s.read AS published
 FROM (
     SELECT coin_id, upper(argMinIf(c.symbol, preference, c.symbol != '')) AS symbol, argMinIf(c.name, preference, c.name != '') AS name,
         argMinIf(c.kind, preference, c.kind != '') AS kind, argMinIf(c.categories, preference, notEmpty(c.categories)) AS categories,
@@ -29,7 +30,7 @@ FROM (
         argMinIf(arrayZip(c.links.kind, c.links.url), preference, notEmpty(c.links.kind)) AS links,
         argMinIf(arrayZip(c.developer.name, c.developer.value), preference, notEmpty(c.developer.name)) AS developer,
         argMinIf(c.created_at, preference, c.created_at != '') AS created_at, maxOrNullIf(c.ingest_time, c.part = 'detail') AS details_updated_at,
-        toBool(min(c.inactive)) AS inactive, arraySort(groupUniqArray(toString(c.source))) AS sources
+        toBool(min(c.inactive)) AS inactive, arraySort(groupUniqArray(toString(c.source))) AS sources, max(c.ingest_time) AS read
     FROM (SELECT * FROM {database}.coins FINAL WHERE coin_id != '') AS c GROUP BY coin_id
 ) AS s
 LEFT JOIN (SELECT coin_id, min(ingest_time) AS first_seen FROM {database}.coin_events GROUP BY coin_id) AS f ON f.coin_id = s.coin_id

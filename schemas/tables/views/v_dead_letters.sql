@@ -14,11 +14,12 @@ CREATE OR REPLACE VIEW default.v_dead_letters
     log_offset Int64 COMMENT 'Offset there',
     origin_topic LowCardinality(String) COMMENT 'Topic that the record came from, empty if a producer refused it',
     origin_partition Int32 COMMENT 'Partition there',
-    origin_offset Int64 COMMENT 'Offset there'
+    origin_offset Int64 COMMENT 'Offset there',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: when it was read, as ingest_time; what is told of a retry was not known before retried_at'
 )
 AS SELECT l.source, l.reason, l.detail, l.ingest_time, l.event_id, l.payload, l.truncated, l.adapter_version,
     if(r.topic = '', NULL, r.retried_at) AS retried_at, r.ticks AS retried_ticks,
-    l.topic, l.log_offset, l.origin_topic, l.origin_partition, l.origin_offset
+    l.topic, l.log_offset, l.origin_topic, l.origin_partition, l.origin_offset, l.ingest_time AS published
 FROM (SELECT * FROM {database}.dead_letters FINAL) AS l
 LEFT JOIN (SELECT * FROM {database}.dead_retries FINAL) AS r ON r.topic = l.topic AND r.letter_offset = l.log_offset
 COMMENT 'Messages that could not become ticks, and records of the log that cannot be decoded: one row each, kept for at least 90 days'

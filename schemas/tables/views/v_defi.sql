@@ -34,7 +34,8 @@ CREATE OR REPLACE VIEW default.v_defi
     collateralization_ratio Nullable(Float64) COMMENT 'collateral / borrowing_tvl, percent',
     borrowing_utilization Nullable(Float64) COMMENT 'borrowing_tvl / collateral, percent',
     borrowing_protocols UInt32 COMMENT 'Protocols from which something is borrowed',
-    simulated Bool COMMENT 'Made from simulated values'
+    simulated Bool COMMENT 'Made from simulated values',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after its minute by log time, by when it is written'
 )
-AS SELECT * EXCEPT (log_partition, log_offset, version) FROM {database}.defi FINAL
+AS SELECT * EXCEPT (log_partition, log_offset, version), toDateTime64(time + toIntervalMinute(1), 9, 'UTC') AS published FROM {database}.defi FINAL
 COMMENT 'All of DeFi at the end of minutes: of those in which something changed, and of one at least every five; kept for ever'

@@ -17,7 +17,9 @@ CREATE OR REPLACE VIEW default.v_defi_lists
     utilization Nullable(Float64) COMMENT 'Of a lender: borrowed / supplied, percent',
     collateral Nullable(Float64) COMMENT 'Of a debtor protocol: what was supplied to it, USD',
     collateralization_ratio Nullable(Float64) COMMENT 'collateral / value, percent',
-    staking_ratio Nullable(Float64) COMMENT 'Of a chain: value / market cap of its coin, percent'
+    staking_ratio Nullable(Float64) COMMENT 'Of a chain: value / market cap of its coin, percent',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after its minute by log time, by when it is written. What the lists were before is not kept'
 )
-AS SELECT * EXCEPT (log_partition, log_offset, version) FROM {database}.defi_lists FINAL WHERE time = (SELECT max(time) FROM {database}.defi)
+AS SELECT * EXCEPT (log_partition, log_offset, version),
+    toDateTime64(time + toIntervalMinute(1), 9, 'UTC') AS published FROM {database}.defi_lists FINAL WHERE time = (SELECT max(time) FROM {database}.defi)
 COMMENT 'The largest protocols, assets and chains of DeFi as of its last summary'

@@ -13,9 +13,11 @@ CREATE OR REPLACE VIEW default.v_earn_benchmark
     tvl_usd Float64 COMMENT 'TVL of what counts, USD',
     quotes Array(Tuple(provider String, segment String, apy Float64, tvl_usd Float64, variants UInt32)) COMMENT 'What each provider contributes',
     methodology_version UInt32 COMMENT 'Version of the formulas',
-    simulated Bool COMMENT 'Rates of simulated sources are in it'
+    simulated Bool COMMENT 'Rates of simulated sources are in it',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after its minute by log time, by when it is written'
 )
 AS SELECT day AS date, segment, revision, revision = max(revision) OVER (PARTITION BY day, segment) AS current, supersedes, reason, time, median, tvl_weighted,
-    provider_count, tvl_usd, arrayZip(`quotes.provider`, `quotes.segment`, `quotes.apy`, `quotes.tvl_usd`, `quotes.variants`) AS quotes, methodology_version, simulated
+    provider_count, tvl_usd, arrayZip(`quotes.provider`, `quotes.segment`, `quotes.apy`, `quotes.tvl_usd`, `quotes.variants`) AS quotes, methodology_version, simulated,
+    toDateTime64(time + toIntervalMinute(1), 9, 'UTC') AS published
 FROM (SELECT * FROM {database}.earn_fixings FINAL UNION ALL SELECT * FROM {database}.earn_corrections FINAL)
 COMMENT 'What flexible deposits of USD stablecoins earned at the beginning of each day, one row a segment and revision'

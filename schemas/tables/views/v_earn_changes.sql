@@ -10,8 +10,9 @@ CREATE OR REPLACE VIEW default.v_earn_changes
     field LowCardinality(String) COMMENT 'What changed: status, cap, min, lockup, notice, tiers, payout, promo or countries',
     before String COMMENT 'What it was; empty for none',
     after String COMMENT 'What it is since; empty for none',
-    simulated Bool COMMENT 'Reported by a simulated source'
+    simulated Bool COMMENT 'Reported by a simulated source',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after its minute by log time, by when it is written'
 )
-AS SELECT time, product_id, variant_id, provider, coin_id, symbol, category, field, before, after, simulated
+AS SELECT time, product_id, variant_id, provider, coin_id, symbol, category, field, before, after, simulated, toDateTime64(time + toIntervalMinute(1), 9, 'UTC') AS published
 FROM {database}.earn_changes FINAL
 COMMENT 'Terms of earn products that changed, kept for ever; rates that move are no changes'

@@ -37,12 +37,13 @@ CREATE OR REPLACE VIEW default.v_earn_products
     simulated Bool COMMENT 'Reported by a simulated source',
     interval_seconds Float64 COMMENT 'How often the source is asked',
     heard DateTime64(9, 'UTC') COMMENT 'When an answer reported it, as of time',
-    time DateTime('UTC') COMMENT 'End of the minute that the row was made in'
+    time DateTime('UTC') COMMENT 'End of the minute that the row was made in',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after its minute by log time, by when it is written. What the row was before is not kept here; v_earn_changes has changed terms'
 )
 AS SELECT product_id, variant_id, status, provider, provider_name, segment, coin_id, symbol, category, source, pool, provider_symbol, chain, name, term,
     has(arrayFilter((id, peg) -> peg = 'USD', {stablecoins}, {pegs}), coin_id) AS dollar, apr, apy, reward_apy, base_apy, max_apy, compounding,
     arrayZip(`tiers.from`, `tiers.to`, `tiers.apr`, `tiers.apy`) AS tiers, tvl_usd, toFloat64OrNull(p.min_amount) AS min_amount,
     toFloat64OrNull(p.max_amount) AS max_amount, lockup_days, notice_days, payout, promo, served, refused, confidence, collection, simulated,
-    interval_ns / 1e9 AS interval_seconds, heard, time
+    interval_ns / 1e9 AS interval_seconds, heard, time, toDateTime64(time + toIntervalMinute(1), 9, 'UTC') AS published
 FROM {database}.earn_products AS p FINAL
 COMMENT 'Earn products as they stand, one row a variant, those that are not offered any more too'

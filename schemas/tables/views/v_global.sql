@@ -14,10 +14,12 @@ CREATE OR REPLACE VIEW default.v_global
     stablecoin_dominance Float64 COMMENT 'Their share, percent',
     fear_greed Nullable(UInt8) COMMENT 'Our own index, 0 extreme fear to 100 extreme greed; NULL where too little is known',
     fear_greed_components Array(Tuple(name String, value Float64)) COMMENT 'What it is the mean of, each from 0 to 100',
-    simulated Bool COMMENT 'Made from simulated prices'
+    simulated Bool COMMENT 'Made from simulated prices',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after its minute by log time, by when it is written'
 )
 AS SELECT time, total_market_cap, total_volume_24h, btc_dominance, eth_dominance,
     arrayZip(dominance.coin_id, dominance.symbol, dominance.percent) AS dominance, market_cap_change_24h, volume_change_24h, active_coins, active_markets,
-    stablecoin_market_cap, stablecoin_dominance, fear_greed, arrayZip(components.name, components.value) AS fear_greed_components, simulated
+    stablecoin_market_cap, stablecoin_dominance, fear_greed, arrayZip(components.name, components.value) AS fear_greed_components, simulated,
+    toDateTime64(time + toIntervalMinute(1), 9, 'UTC') AS published
 FROM {database}.summaries FINAL
 COMMENT 'The whole market at the end of each minute, kept for ever'

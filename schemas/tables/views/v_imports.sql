@@ -19,9 +19,10 @@ CREATE OR REPLACE VIEW default.v_imports
     withdrawn UInt64 COMMENT 'Candles of that file within this time which this one no longer has',
     import_time DateTime64(9, 'UTC') COMMENT 'When it was imported',
     log_partition Int32 COMMENT 'Where its record lies in backfill.raw.v1',
-    log_offset Int64 COMMENT 'Offset there'
+    log_offset Int64 COMMENT 'Offset there',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: when it was read, as import_time'
 )
 AS SELECT file, name, size, format, venue, symbol, base, quote, coin_id, seconds, rows, first_start, last_start, bad_rows,
-    toBool(count() OVER (PARTITION BY file) >= max(markets) OVER (PARTITION BY file)) AS whole, replaces, withdrawn, import_time, log_partition, log_offset
+    toBool(count() OVER (PARTITION BY file) >= max(markets) OVER (PARTITION BY file)) AS whole, replaces, withdrawn, import_time, log_partition, log_offset, import_time AS published
 FROM {database}.imports FINAL
 COMMENT 'The markets of files that `marketlog import` has imported, one row a file, market and length of candles'

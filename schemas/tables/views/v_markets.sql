@@ -34,12 +34,14 @@ CREATE OR REPLACE VIEW default.v_markets
     max_supply Nullable(Float64) COMMENT 'Coins that there will be at most',
     supply_source LowCardinality(String) COMMENT 'Whose supplies these are; empty for nobody''s',
     supply_time Nullable(DateTime64(9, 'UTC')) COMMENT 'When they were reported; NULL for never',
-    simulated Bool COMMENT 'Made from simulated prices'
+    simulated Bool COMMENT 'Made from simulated prices',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after its minute by log time, by when it is written. The row replaces that of the minute before; the last of each day is in v_universe'
 )
 AS SELECT coin_id, symbol, name, rank, time, price, price_source, price_time, market_cap, fully_diluted_valuation, volume_24h, high_24h, low_24h, price_change_24h,
     change_1h, change_24h, change_7d, change_14d, change_30d, change_60d, change_200d, change_1y, own_changes, market_cap_change_24h, market_cap_change_pct_24h,
     ath, if(toUnixTimestamp64Nano(m.ath_time) = 0, NULL, m.ath_time) AS ath_time, atl, if(toUnixTimestamp64Nano(m.atl_time) = 0, NULL, m.atl_time) AS atl_time,
-    circulating_supply, total_supply, max_supply, supply_source, if(toUnixTimestamp64Nano(m.supply_time) = 0, NULL, m.supply_time) AS supply_time, simulated
+    circulating_supply, total_supply, max_supply, supply_source, if(toUnixTimestamp64Nano(m.supply_time) = 0, NULL, m.supply_time) AS supply_time, simulated,
+    toDateTime64(time + toIntervalMinute(1), 9, 'UTC') AS published
 FROM {database}.markets AS m FINAL
 WHERE price_source != ''
 COMMENT 'The market of each coin with a price as of its last change, one row a coin'

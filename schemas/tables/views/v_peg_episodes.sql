@@ -6,10 +6,12 @@ CREATE OR REPLACE VIEW default.v_peg_episodes
     trough DateTime('UTC') COMMENT 'End of the minute that closed furthest from it, the first of equals',
     trough_bps Float64 COMMENT 'How far that was, basis points; negative below the peg',
     recovery Nullable(DateTime('UTC')) COMMENT 'End of the first minute after it that closed less than 25 basis points away; NULL while there is none',
-    minutes UInt64 COMMENT 'Closed minutes with a price between start and recovery'
+    minutes UInt64 COMMENT 'Closed minutes with a price between start and recovery',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before, as it is: a minute after its recovery, or after its newest minute, by log time; that it had begun was known a minute after start'
 )
 AS SELECT coin_id, any(peg) AS peg, minIf(time, lost) AS start, argMinIf(time, (-abs(deviation_bps), time), lost) AS trough,
-    argMinIf(deviation_bps, (-abs(deviation_bps), time), lost) AS trough_bps, minOrNullIf(time, NOT lost) AS recovery, countIf(lost) AS minutes
+    argMinIf(deviation_bps, (-abs(deviation_bps), time), lost) AS trough_bps, minOrNullIf(time, NOT lost) AS recovery, countIf(lost) AS minutes,
+    toDateTime64(ifNull(recovery, max(time)) + toIntervalMinute(1), 9, 'UTC') AS published
 FROM (
     SELECT *, sum(lost AND NOT lost_before) OVER (PARTITION BY coin_id ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS episode
     FROM (

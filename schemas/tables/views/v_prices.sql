@@ -17,7 +17,8 @@ CREATE OR REPLACE VIEW default.v_prices
     simulated Bool COMMENT 'Made from simulated ticks',
     inputs Array(Tuple(provider String, symbol String, quote_id String, value Float64, rate Float64, price_usd Float64, accepted Bool, reason String, basis String, partition Int32, offset Int64)) COMMENT 'What the price was made from: market, value in the quote, USD rate, USD price, whether it counted or why not, and the record of ticks.raw.v1',
     log_partition Int32 COMMENT 'Partition of ticks.v1 that caused it',
-    log_offset Int64 COMMENT 'Offset in ticks.v1 that caused it'
+    log_offset Int64 COMMENT 'Offset in ticks.v1 that caused it',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: the log time at which it was published. Readers had it some tenths of a second later. The year 2200 of rows of before this was recorded'
 )
 AS SELECT
     coin_id, symbol, time,
@@ -26,6 +27,6 @@ AS SELECT
     if(reason = '', confidence, NULL) AS confidence, if(reason = '', score, NULL) AS score,
     accepted, rejected, volume_24h, source, reason, simulated,
     arrayZip(inputs.provider, inputs.symbol, inputs.quote_id, inputs.value, inputs.rate, inputs.price_usd, inputs.accepted, inputs.reason, inputs.basis, inputs.partition, inputs.offset) AS inputs,
-    log_partition, log_offset
-FROM {database}.prices FINAL
+    log_partition, log_offset, if(p.published = 0, toDateTime64('2200-01-01 00:00:00', 9, 'UTC'), fromUnixTimestamp64Nano(p.published, 'UTC')) AS published
+FROM {database}.prices AS p FINAL
 COMMENT 'Published prices with all that they were made from, one row a coin and second in which it changed, kept for 7 days, or 1 in the embedded engine'

@@ -10,11 +10,12 @@ CREATE OR REPLACE VIEW default.v_protocols
     borrowed Float64 COMMENT 'Borrowed from it, USD: what the source reports in all, else the sum of its chains; 0 if it reports neither',
     chains Array(Tuple(chain String, amount Float64)) COMMENT 'Amounts by the source''s own keys: chains, sections such as borrowed and pool2, and sections of chains such as Ethereum-borrowed; USD',
     change_1d Nullable(Float64) COMMENT 'Change of tvl within a day by the source, percent',
-    change_7d Nullable(Float64) COMMENT 'The same within 7 days'
+    change_7d Nullable(Float64) COMMENT 'The same within 7 days',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: when it was read, as time'
 )
 AS SELECT ingest_time AS time, source, slug, name, symbol, category, if(p.tvl > 0 AND p.tvl <= 1e15, assumeNotNull(p.tvl), 0) AS tvl,
     if(has(p.chains.chain, 'borrowed'), arraySum((c, a) -> if(c = 'borrowed' AND a > 0 AND a <= 1e15, a, 0), p.chains.chain, p.chains.amount),
         arraySum((c, a) -> if(endsWith(c, '-borrowed') AND a > 0 AND a <= 1e15, a, 0), p.chains.chain, p.chains.amount)) AS borrowed,
-    arrayZip(p.chains.chain, p.chains.amount) AS chains, change_1d, change_7d
+    arrayZip(p.chains.chain, p.chains.amount) AS chains, change_1d, change_7d, ingest_time AS published
 FROM {database}.protocols AS p FINAL
 COMMENT 'What sources reported of protocols, one row for each report; kept for 90 days'

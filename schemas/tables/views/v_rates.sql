@@ -35,10 +35,12 @@ CREATE OR REPLACE VIEW default.v_rates
     interval_seconds Float64 COMMENT 'How often its source is asked',
     time DateTime('UTC') COMMENT 'End of the minute that the row was made in',
     simulated Bool COMMENT 'By a simulated source',
-    raw_offset Int64 COMMENT 'Place of the answer in rates.raw.v1'
+    raw_offset Int64 COMMENT 'Place of the answer in rates.raw.v1',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after its minute by log time, by when it is written. What the row was before is in v_rates_hourly, by hours'
 )
 AS SELECT concat(source, '|', category, '|', pool) AS key, provider, provider_name, source, category, coin_id, symbol, pool, provider_symbol, chain, name, unattached,
     apr, apy, method, reward_apy, raw, raw_unit, compounding, tvl_usd, collateral_usd, max_ltv, term, min_amount, max_amount, lockup_days, notice_days, promo, shadowed, ended, heard,
-    if(toUnixTimestamp64Nano(event_time) = 0, heard, event_time) AS last_updated, interval_ns / 1e9 AS interval_seconds, time, simulated, raw_offset
+    if(toUnixTimestamp64Nano(event_time) = 0, heard, event_time) AS last_updated, interval_ns / 1e9 AS interval_seconds, time, simulated, raw_offset,
+    toDateTime64(time + toIntervalMinute(1), 9, 'UTC') AS published
 FROM {database}.rates_now FINAL
 COMMENT 'Each rate as of its last row, attached to a coin or not'

@@ -19,9 +19,10 @@ CREATE OR REPLACE VIEW default.v_rates_daily
     tvl_usd Nullable(Float64) COMMENT 'Reported with the last answer, USD; NULL if not reported',
     shadowed LowCardinality(String) COMMENT 'As in v_rates',
     origin String COMMENT 'live by the answers read in the day, backfill by what the source reported afterwards',
-    simulated Bool COMMENT 'By a simulated source'
+    simulated Bool COMMENT 'By a simulated source',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: a minute after the end of the day by log time; of what its source reported afterwards when that was read'
 )
 AS SELECT concat(source, '|', category, '|', pool) AS key, start, provider, source, category, coin_id, symbol, pool, provider_symbol, chain, open, high, low, close, mean, n,
-    tvl_usd, shadowed, origin, simulated
+    tvl_usd, shadowed, origin, simulated, published AS published
 FROM {database}.rates_rolled_1d
 COMMENT 'What each rate did by days, kept for five years'

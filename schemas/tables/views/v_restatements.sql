@@ -15,12 +15,13 @@ CREATE OR REPLACE VIEW default.v_restatements
     logic_before UInt32 COMMENT 'Version of the processor that made the row before; 0 for none',
     logic_after UInt32 COMMENT 'Version that made the row after; 0 for none',
     digest_before String COMMENT 'Hash of all values before, in hexadecimal; empty for none',
-    digest_after String COMMENT 'Hash of all values after; empty for none'
+    digest_after String COMMENT 'Hash of all values after; empty for none',
+    published DateTime64(9, 'UTC') COMMENT 'When the replay began to record it. The rows were replaced when the replay ended, some time behind that'
 )
 AS SELECT time, run, cause, view_name AS view, table_name AS table, kind, coin_id, event_time, key,
     CAST(arrayZip(before.name, before.value), 'Map(LowCardinality(String), String)') AS before,
     CAST(arrayZip(after.name, after.value), 'Map(LowCardinality(String), String)') AS after,
-    others, logic_before, logic_after, digest_before, digest_after
+    others, logic_before, logic_after, digest_before, digest_after, time AS published
 FROM {database}.restatements FINAL
 WHERE (run, attempt, table_name) IN (SELECT run, attempt, table_name FROM {database}.restated_tables FINAL)
 COMMENT 'Rows that a replay added, removed or changed after they may have been read, with their values before and after'

@@ -24,7 +24,8 @@ CREATE OR REPLACE VIEW default.v_sources
     license String COMMENT 'Terms under which its values may be passed on',
     terms String COMMENT 'Page that says so',
     attribution String COMMENT 'What has to be shown with them; empty if nothing is asked',
-    simulated Bool COMMENT 'Whether the simulator stands in for it'
+    simulated Bool COMMENT 'Whether the simulator stands in for it',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before, as it is: when the newest of the declaration, the last request and the newest price came. What the row was before is not kept'
 )
 AS WITH (SELECT max(time) FROM {database}.prices) AS newest
 SELECT s.source AS source, s.name AS name, s.kinds AS kinds,
@@ -37,7 +38,8 @@ SELECT s.source AS source, s.name AS name, s.kinds AS kinds,
     h.consecutive_failures AS consecutive_failures, h.last_error AS last_error, h.last_error_at AS last_error_at,
     if(h.succeeded_24h = 0, NULL, h.latency_p50_ns / 1e6) AS latency_p50_ms, if(h.succeeded_24h = 0, NULL, h.latency_p95_ns / 1e6) AS latency_p95_ms,
     h.readings_24h AS readings_24h, h.standstill AS standstill, h.standstill_since AS standstill_since,
-    s.interval_ns / 1e9 AS interval_seconds, s.moves_ns / 1e9 AS moves_seconds, s.url AS url, s.license AS license, s.terms AS terms, s.attribution AS attribution, s.simulated AS simulated
+    s.interval_ns / 1e9 AS interval_seconds, s.moves_ns / 1e9 AS moves_seconds, s.url AS url, s.license AS license, s.terms AS terms, s.attribution AS attribution, s.simulated AS simulated,
+    greatest(ifNull(toDateTime64(newest, 9, 'UTC'), s.ingest_time), s.ingest_time, ifNull(h.last_attempt, s.ingest_time)) AS published
 FROM (SELECT * FROM {database}.sources FINAL) AS s
 LEFT JOIN {database}.source_health AS h ON h.source = s.source
 LEFT JOIN (

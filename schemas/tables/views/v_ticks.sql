@@ -27,11 +27,12 @@ CREATE OR REPLACE VIEW default.v_ticks
     raw_partition Int32 COMMENT 'Partition of ticks.raw.v1',
     raw_offset Int64 COMMENT 'Offset there',
     log_partition Int32 COMMENT 'Partition of ticks.v1',
-    log_offset Int64 COMMENT 'Offset there'
+    log_offset Int64 COMMENT 'Offset there',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: when it was read, as ingest_time'
 )
 AS SELECT coin_id, venue, symbol, base, quote, quote_id, kind, event_time, ingest_time, lower(hex(event_id)) AS event_id,
     price, size, side, trade_id, bid, ask, last, volume_base, volume_quote, rate, rate_time,
     arrayFilter((name, i) -> bitTest(flags, i), ['crossed', 'late', 'unmapped', 'no_rate', 'not_spot', 'doubtful'], [0, 1, 2, 3, 4, 6]) AS flags,
-    snapshot, simulated, raw_partition, raw_offset, log_partition, log_offset
+    snapshot, simulated, raw_partition, raw_offset, log_partition, log_offset, ingest_time AS published
 FROM {database}.ticks FINAL
 COMMENT 'Trades, quotes and tickers as the venues sent them, repeated states left out, kept for 7 days'

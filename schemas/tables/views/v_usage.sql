@@ -7,10 +7,11 @@ CREATE OR REPLACE VIEW default.v_usage
     charts UInt64 COMMENT 'Of them, requests for charts',
     others UInt64 COMMENT 'All but those for charts',
     replicas UInt64 COMMENT 'Processes that answered them',
-    last_time DateTime64(9, 'UTC') COMMENT 'When the counts were reported last'
+    last_time DateTime64(9, 'UTC') COMMENT 'When the counts were reported last',
+    published DateTime64(9, 'UTC') COMMENT 'Not known before, as it is: as last_time'
 )
 AS SELECT u.day AS day, u.budget AS budget, u.plan AS plan, sum(u.requests) AS requests, sum(u.charts) AS charts,
-    sum(u.requests - least(u.charts, u.requests)) AS others, uniqExact(u.replica) AS replicas, max(u.time) AS last_time
+    sum(u.requests - least(u.charts, u.requests)) AS others, uniqExact(u.replica) AS replicas, max(u.time) AS last_time, max(u.time) AS published
 FROM {database}.usage AS u FINAL
 GROUP BY day, budget, plan
 COMMENT 'Requests that were counted, by day, budget and plan; seconds behind'

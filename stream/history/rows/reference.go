@@ -27,6 +27,7 @@ type referenceRows struct {
 	pastRates   columnBatch[pastRate]
 	coinPasts   columnBatch[pastPoint]
 	defiPasts   columnBatch[*eventsv1.DefiPast]
+	listings    columnBatch[*eventsv1.Listing]
 	pastMarks   past.Marks
 }
 
@@ -34,7 +35,7 @@ func newReferenceRows() topicRows {
 	return &referenceRows{
 		coins: coinBatch(), coinMarkets: coinMarketBatch(), stablecoins: stablecoinBatch(), protocols: protocolBatch(), chains: chainBatch(),
 		fearGreed: fearGreedBatch(), global: globalBatch(), fetches: fetchBatch(), sources: sourceBatch(), overrides: overrideBatch(),
-		fiatRates: fiatRateBatch(), pastRates: pastRateBatch(), coinPasts: coinPastBatch(), defiPasts: defiPastBatch(),
+		fiatRates: fiatRateBatch(), pastRates: pastRateBatch(), coinPasts: coinPastBatch(), defiPasts: defiPastBatch(), listings: listingBatch(),
 	}
 }
 
@@ -48,7 +49,7 @@ func (a alsoIn) Table() string { return a.name }
 
 func (r *referenceRows) all() []native.Rows {
 	return []native.Rows{&r.coins, alsoIn{&r.coins, "coin_events"}, &r.coinMarkets, &r.stablecoins, &r.protocols, &r.chains, &r.fearGreed, &r.global, &r.fetches, &r.sources,
-		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts, &r.defiPasts, &r.pastMarks}
+		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts, &r.defiPasts, &r.listings, &r.pastMarks}
 }
 
 // add adds the rows of a record; it is false for one that has none.
@@ -76,6 +77,8 @@ func (r *referenceRows) add(p Place, record eventsv1.Marked) bool {
 		return len(b.CoinPast.Points) > 0
 	case *eventsv1.ReferenceRecord_DefiPast:
 		r.defiPasts.appendRaw(p, b.DefiPast)
+	case *eventsv1.ReferenceRecord_Listing:
+		r.listings.appendRaw(p, b.Listing)
 	case *eventsv1.ReferenceRecord_Fetch:
 		r.fetches.appendRaw(p, b.Fetch)
 	case *eventsv1.ReferenceRecord_Notice:
@@ -226,6 +229,22 @@ func sourceBatch() columnBatch[*eventsv1.SourceNotice] {
 		stringOf("license", notice.GetLicense), stringOf("terms", notice.GetTerms), stringOf("attribution", notice.GetAttribution),
 		integerOf("interval_ns", notice.GetInterval), flagOf("enabled", notice.GetEnabled), flagOf("simulated", notice.GetSimulated),
 		instantOf("ingest_time", notice.GetIngestTime), integerOf("moves_ns", notice.GetMoves))
+}
+
+func listingBatch() columnBatch[*eventsv1.Listing] {
+	type listing = *eventsv1.Listing
+	return newColumnBatch("listings",
+		lowCardinalityOf("venue", listing.GetVenue), stringOf("symbol", listing.GetSymbol), instantOf("ingest_time", listing.GetIngestTime),
+		lowCardinalityOf("base", listing.GetBase), lowCardinalityOf("quote", listing.GetQuote),
+		lowCardinalityOf("coin_id", func(l listing) string {
+			coin, _, _ := schemas.Coins().Resolve(l.GetVenue(), l.GetBase())
+			return coin.ID
+		}),
+		lowCardinalityOf("quote_id", func(l listing) string {
+			quote, _ := schemas.Coins().ResolveQuote(l.GetVenue(), l.GetQuote())
+			return quote.ID
+		}),
+		flagOf("gone", listing.GetGone), instantOf("first_seen", listing.GetFirstSeen), flagOf("simulated", listing.GetSimulated))
 }
 
 func overrideBatch() columnBatch[*eventsv1.SymbolOverride] {
