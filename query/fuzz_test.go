@@ -119,7 +119,8 @@ func everyEndpoint(t testing.TB) (base string) {
 		stablecoins.New(w.Prices, w.Catalog, w.History()),
 		fiat.New(table, w.Catalog, w.History()),
 		states,
-		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rateCharts, states, venues),
+		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{
+			Yields: views.NewPastYields(w.Yields, nil, w.History()), Ranks: views.NewPastRanks(w.Catalog, nil, w.History()), Prices: w.History()}, rateCharts, states, venues),
 		earn.New(table, w.Catalog, w.History(), venues),
 		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides()),
 		usage.New(limits.NewLimiter(now, nil), w.History(), now),

@@ -105,6 +105,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		return fmt.Errorf("registering the ages of prices: %w", err)
 	}
 	yieldStore := views.NewYieldStore()
+	yieldStore.RememberBy(in.Clock.Now, priceCache.Steps())
 	rateCharts := views.NewRateCharts(yieldStore, past)
 	ratesTail := in.Tail(schemas.TopicQuotes, rateTail)
 	yieldTail := in.Tail(schemas.TopicRates, views.RatesKept)
@@ -224,7 +225,8 @@ func (a *apiRole) run(ctx context.Context) error {
 	endpoints := slices.Concat(
 		query.After(priced.Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
-		query.After(yields.New(yieldStore, priceCache, catalog, past, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
+		query.After(yields.New(yieldStore, priceCache, catalog, past, yields.Served{
+			Yields: views.NewPastYields(yieldStore, log, past), Ranks: views.NewPastRanks(catalog, log, past), Prices: past}, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
 		query.After(describing.Endpoints(), cataloged, rated),
 		query.After(market.Endpoints(), cataloged),
 		query.After(defi.Endpoints(), defiTail.Waiting),

@@ -66,7 +66,8 @@ func newWorld(t testing.TB) *world {
 		globalstats.New(w.Catalog, w.History()),
 		stablecoins.New(w.Prices, w.Catalog, w.History()),
 		states,
-		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), views.NewRateCharts(w.Yields, w.History()), states, venues),
+		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{
+			Yields: views.NewPastYields(w.Yields, nil, w.History()), Ranks: views.NewPastRanks(w.Catalog, nil, w.History()), Prices: w.History()}, views.NewRateCharts(w.Yields, w.History()), states, venues),
 		earn.New(table, w.Catalog, w.History(), venues),
 		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(refused)),
 	} {

@@ -104,6 +104,7 @@ type ServedStep struct {
 	//
 	//	*ServedStep_Prices
 	//	*ServedStep_Minute
+	//	*ServedStep_Rates
 	Read          isServedStep_Read `protobuf_oneof:"read"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -171,6 +172,15 @@ func (x *ServedStep) GetMinute() int64 {
 	return 0
 }
 
+func (x *ServedStep) GetRates() int64 {
+	if x != nil {
+		if x, ok := x.Read.(*ServedStep_Rates); ok {
+			return x.Rates
+		}
+	}
+	return 0
+}
+
 type isServedStep_Read interface {
 	isServedStep_Read()
 }
@@ -184,9 +194,16 @@ type ServedStep_Minute struct {
 	Minute int64 `protobuf:"varint,3,opt,name=minute,proto3,oneof"`
 }
 
+type ServedStep_Rates struct {
+	// Rates is the end of the minute of rates.v1 up to which yields were served, Unix nanoseconds.
+	Rates int64 `protobuf:"varint,4,opt,name=rates,proto3,oneof"`
+}
+
 func (*ServedStep_Prices) isServedStep_Read() {}
 
 func (*ServedStep_Minute) isServedStep_Read() {}
+
+func (*ServedStep_Rates) isServedStep_Read() {}
 
 // ServedPrices names the newest record of a partition of prices.v1 that had been read, by what caused it.
 type ServedPrices struct {
@@ -251,12 +268,13 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x12+\n" +
-	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"u\n" +
+	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\x8d\x01\n" +
 	"\n" +
 	"ServedStep\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x121\n" +
 	"\x06prices\x18\x02 \x01(\v2\x17.events.v1.ServedPricesH\x00R\x06prices\x12\x18\n" +
-	"\x06minute\x18\x03 \x01(\x03H\x00R\x06minuteB\x06\n" +
+	"\x06minute\x18\x03 \x01(\x03H\x00R\x06minute\x12\x16\n" +
+	"\x05rates\x18\x04 \x01(\x03H\x00R\x05ratesB\x06\n" +
 	"\x04read\"D\n" +
 	"\fServedPrices\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
@@ -298,6 +316,7 @@ func file_events_v1_served_proto_init() {
 	file_events_v1_served_proto_msgTypes[1].OneofWrappers = []any{
 		(*ServedStep_Prices)(nil),
 		(*ServedStep_Minute)(nil),
+		(*ServedStep_Rates)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

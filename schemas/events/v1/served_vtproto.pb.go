@@ -159,6 +159,18 @@ func (m *ServedStep_Minute) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	dAtA[i] = 0x18
 	return len(dAtA) - i, nil
 }
+func (m *ServedStep_Rates) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ServedStep_Rates) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Rates))
+	i--
+	dAtA[i] = 0x20
+	return len(dAtA) - i, nil
+}
 func (m *ServedPrices) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
@@ -263,6 +275,15 @@ func (m *ServedStep_Minute) SizeVT() (n int) {
 	var l int
 	_ = l
 	n += 1 + protohelpers.SizeOfVarint(uint64(m.Minute))
+	return n
+}
+func (m *ServedStep_Rates) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	n += 1 + protohelpers.SizeOfVarint(uint64(m.Rates))
 	return n
 }
 func (m *ServedPrices) SizeVT() (n int) {
@@ -545,6 +566,26 @@ func (m *ServedStep) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Read = &ServedStep_Minute{Minute: v}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Rates", wireType)
+			}
+			var v int64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Read = &ServedStep_Rates{Rates: v}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -924,6 +965,26 @@ func (m *ServedStep) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Read = &ServedStep_Minute{Minute: v}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Rates", wireType)
+			}
+			var v int64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Read = &ServedStep_Rates{Rates: v}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -101,3 +101,45 @@ func (r Reader) ServedWritten(ctx context.Context) (time.Time, error) {
 	}
 	return time.Time{}, nil
 }
+
+// MinuteServed reads the end of the minute of a topic that is folded by the minute up to which any process served it at an instant, the last
+// of all; zero where nothing is recorded of the instant or before.
+func (r Reader) MinuteServed(ctx context.Context, topic string, at time.Time) (time.Time, error) {
+	// Of the steps of some minutes the last minute counts, since processes read at paces of their own; of a time without steps the last one.
+	for _, since := range []time.Time{at.Add(-servedSoon), {}} {
+		query, args := `SELECT maxOrNull(read) FROM (SELECT read FROM served_topics WHERE topic = ? AND time > fromUnixTimestamp64Nano(?, 'UTC')
+			AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC LIMIT ?)`, []any{topic}
+		if topic == schemas.TopicMarkets {
+			query, args = `SELECT maxOrNull(read) FROM (SELECT toInt64(minute) AS read FROM served_minutes WHERE time > fromUnixTimestamp64Nano(?, 'UTC')
+			AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC LIMIT ?)`, nil
+		}
+		from, most := since.UnixNano(), 1000
+		if since.IsZero() {
+			from, most = 0, 1
+		}
+		var read *int64
+		if err := r.store.Conn().QueryRow(ctx, query, append(args, from, at.UnixNano(), most)...).Scan(&read); err != nil {
+			return time.Time{}, fmt.Errorf("reading up to which minute %s was served by %s: %w", topic, at.UTC().Format(time.RFC3339Nano), history.Unavailable(err))
+		}
+		if read != nil {
+			return time.Unix(*read, 0).UTC(), nil
+		}
+	}
+	return time.Time{}, nil
+}
+
+// MinuteServedSince reads from which instant on it is recorded up to which minute a topic was served; zero where nothing is.
+func (r Reader) MinuteServedSince(ctx context.Context, topic string) (time.Time, error) {
+	query, args := "SELECT minOrNull(time) FROM served_topics WHERE topic = ?", []any{topic}
+	if topic == schemas.TopicMarkets {
+		query, args = "SELECT minOrNull(time) FROM served_minutes", nil
+	}
+	var since *time.Time
+	if err := r.store.Conn().QueryRow(ctx, query, args...).Scan(&since); err != nil {
+		return time.Time{}, fmt.Errorf("reading since when it is recorded how %s was served: %w", topic, history.Unavailable(err))
+	}
+	if since == nil {
+		return time.Time{}, nil
+	}
+	return since.UTC(), nil
+}
