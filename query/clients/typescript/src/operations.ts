@@ -344,8 +344,10 @@ export abstract class Operations {
     limit?: number
     /** Adds the inputs of each rate and a recomputation. */
     explain?: boolean
+    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   }): Promise<types.RatesSymbolBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}", query: ["category", "provider", "limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}", query: ["category", "provider", "limit", "explain", "asOf"] }, asked)
   }
 
   /** Number of coins that rose and fell within 24 hours, by rank segment. */
@@ -587,8 +589,10 @@ export abstract class Operations {
     limit?: number
     /** Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
+    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): Promise<types.RatesListBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf"] }, asked)
   }
 
   /** Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three polling intervals are left out. All pages, a row at a time; limit is how long a page is. */
@@ -601,8 +605,10 @@ export abstract class Operations {
     provider?: string
     /** Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): AsyncGenerator<types.RatesEntry, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "rates"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "rates"] }, asked)
   }
 
   /** The newest coins. */
@@ -748,7 +754,9 @@ export abstract class Operations {
     symbol?: string
     /** Only this category. */
     category?: "lending" | "staking" | "borrowing" | "price"
+    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): Promise<types.RatesSummaryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/summary", query: ["symbol", "category"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/summary", query: ["symbol", "category", "asOf"] }, asked)
   }
 }
