@@ -61,7 +61,7 @@ func newWorld(t testing.TB) *world {
 	var endpoints []query.Endpoint
 	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), w.History(), venues),
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
 		globalstats.New(w.Catalog, w.History()),
 		stablecoins.New(w.Prices, w.Catalog, w.History()),

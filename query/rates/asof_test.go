@@ -1,10 +1,8 @@
 package rates_test
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -20,9 +18,6 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
-	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/history/rows"
-	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // asked are the requests that answer the past.
@@ -137,36 +132,14 @@ func (w *pastWorld) ranked(random *rand.Rand, end time.Time) (records []minuteRe
 		&eventsv1.MarketRecord{Mark: w.mark(end), Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano()}}})
 }
 
-func (w *pastWorld) record(steps *views.ServedSteps, replica string) {
-	w.T.Helper()
-	ended, end := context.WithCancel(w.T.Context())
-	end()
-	w.Must(steps.Run(ended, replica, recorder{w.World}, slog.New(slog.DiscardHandler)))
-}
-
-// recorder keeps what was served.
-type recorder struct{ w *querytest.World }
-
-func (r recorder) WriteServed(ctx context.Context, record *eventsv1.ServedRecord) error {
-	var b rows.Batch
-	offset := r.w.Offset()
-	b.Add(rows.Place{Topic: schemas.TopicServed, Offset: offset}, record)
-	return b.Insert(ctx, r.w.Store, "")
-}
-
 // What is asked for as of an instant is what was answered then, byte for byte: by the process that answered and by another one, from the log,
 // in which each minute lies before it is served, and those to come beside it.
 func TestYieldsAsTheyWereServed(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	reach := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
-	w := &pastWorld{World: newWorld(t), log: views.NewLog(reach, nil)}
-	var err error
-	w.client, err = reach.NewProducer()
-	w.Must(err)
-	t.Cleanup(w.client.Close)
-	w.Must(stream.CreateTopics(t.Context(), w.client, schemas.Topics, 1, func(schemas.Topic) map[string]string { return nil }))
+	w := &pastWorld{World: newWorld(t)}
+	w.log, w.client = w.Log()
 	w.Open(enginetest.Migrated(t))
 	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = begin.Add(time.Second)
@@ -216,7 +189,7 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 	}
 
 	// Another process, which knows only what the first one recorded; before that nobody answered.
-	w.record(steps, "first")
+	w.RecordServed(steps, "first")
 	w.process()
 	check("another process")
 	before := begin.Add(-time.Hour).Format(time.RFC3339)

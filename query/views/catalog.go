@@ -37,6 +37,7 @@ type Catalog struct {
 	facts   facts
 	words   map[string]string
 	served  servedMinutes
+	sources servedSources
 }
 
 // minuteRows are what the markets fold reports of one minute.
@@ -137,6 +138,7 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	}
 	c.snapshot.mu.Lock()
 	defer c.snapshot.mu.Unlock()
+	c.sources.take(rec.Offset, reported)
 	switch b := reported.Body.(type) {
 	case *eventsv1.ReferenceRecord_Clock:
 		c.clock = max(c.clock, b.Clock.Time)
@@ -292,6 +294,7 @@ func (c *Catalog) build() *Snapshot {
 			next.Simulated = next.Simulated || notice.Simulated
 		}
 	}
+	c.sources.note(c.clock)
 	return next
 }
 

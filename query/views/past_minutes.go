@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// pastHeld is how many past minutes are held in memory once they were made: who asks for one asks for more of it.
+	// pastHeld is how many views of the past are held in memory once they were made: who asks for one asks for more of it.
 	pastHeld = 4
 	// pastRecords bounds the records that a past minute is made of.
 	pastRecords = 400_000
@@ -54,15 +54,61 @@ type pastMinutes[T any] struct {
 	served   *servedMinutes
 	// made makes an empty value, the function that takes records, and the one that gives what they add up to.
 	made func() (apply func(stream.TailRecord) error, result func() T)
+	held pastViews[int64, T] // by the end of the minute
+}
+
+// pastViews holds the views of the past that were made last. Safe for concurrent use.
+type pastViews[K comparable, V any] struct {
 	// turn is had by who reads the log.
 	turn chan struct{}
 	mu   sync.Mutex
-	held []heldMinute[T] // the one asked for last first
+	list []pastView[K, V] // the one asked for last first
 }
 
-type heldMinute[T any] struct {
-	end   int64
-	value T
+type pastView[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+func newPastViews[K comparable, V any]() pastViews[K, V] {
+	return pastViews[K, V]{turn: make(chan struct{}, 1)}
+}
+
+// get returns the view with a key, which make makes where it is not held: one at a time.
+func (p *pastViews[K, V]) get(ctx context.Context, key K, make func() (V, error)) (value V, err error) {
+	if value, held := p.known(key); held {
+		return value, nil
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return value, ctx.Err()
+	}
+	if value, held := p.known(key); held {
+		return value, nil
+	}
+	if value, err = make(); err != nil {
+		return value, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append([]pastView[K, V]{{key, value}}, p.list[:min(len(p.list), pastHeld-1)]...)
+	return value, nil
+}
+
+// known is a view that was made before; the one that is asked for stays in memory longest.
+func (p *pastViews[K, V]) known(key K) (value V, held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, h := range p.list {
+		if h.key == key {
+			copy(p.list[1:i+1], p.list[:i])
+			p.list[0] = h
+			return h.value, true
+		}
+	}
+	return value, false
 }
 
 // at returns what was served at an instant. It fails with an *AgedOutError where that is not recorded or not in the log any more, and with
@@ -72,24 +118,9 @@ func (p *pastMinutes[T]) at(ctx context.Context, at time.Time) (value T, err err
 	if err != nil {
 		return value, fmt.Errorf("reading %s as of %s: %w", p.topic, at.UTC().Format(time.RFC3339Nano), err)
 	}
-	if value, held := p.heldOf(end); held {
-		return value, nil
-	}
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
-		return value, ctx.Err()
-	}
-	if value, held := p.heldOf(end); held {
-		return value, nil
-	}
-	if value, err = p.make(ctx, end); err != nil {
+	if value, err = p.held.get(ctx, end, func() (T, error) { return p.make(ctx, end) }); err != nil {
 		return value, fmt.Errorf("reading %s of %s: %w", p.topic, time.Unix(0, end).UTC().Format(time.RFC3339), err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held = append([]heldMinute[T]{{end, value}}, p.held[:min(len(p.held), pastHeld-1)]...)
 	return value, nil
 }
 
@@ -124,20 +155,6 @@ func (p *pastMinutes[T]) minute(ctx context.Context, at time.Time) (int64, error
 }
 
 const pastInstead = "/api/v1/explain/{number} and histories reach further back"
-
-// heldOf is a minute that was made before; the one that is asked for stays in memory longest.
-func (p *pastMinutes[T]) heldOf(end int64) (value T, held bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, h := range p.held {
-		if h.end == end {
-			copy(p.held[1:i+1], p.held[:i])
-			p.held[0] = h
-			return h.value, true
-		}
-	}
-	return value, false
-}
 
 // make reads a minute from the log.
 func (p *pastMinutes[T]) make(ctx context.Context, end int64) (value T, err error) {
@@ -193,7 +210,7 @@ func NewPastYields(current *YieldStore, log PastLog, history ServedHistory) *Pas
 		made: func() (func(stream.TailRecord) error, func() *RateSnapshot) {
 			store := NewYieldStore()
 			return store.Apply, func() *RateSnapshot { store.Settle(); return store.Snapshot() }
-		}, turn: make(chan struct{}, 1)}}
+		}, held: newPastViews[int64, *RateSnapshot]()}}
 }
 
 // At returns the rates that counted at an instant. It fails with an *AgedOutError where the minute that was served is not recorded or not in
@@ -222,7 +239,7 @@ func NewPastRanks(current *Catalog, log PastLog, history ServedHistory) *PastRan
 				}
 				return nil
 			}, func() map[string]int { return ranks }
-		}, turn: make(chan struct{}, 1)}}
+		}, held: newPastViews[int64, map[string]int]()}}
 }
 
 // rowsRepeated is within what time each row of a coin is in the topic again: an hour, and what a minute may be late.

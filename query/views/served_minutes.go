@@ -93,6 +93,7 @@ func (m *servedMinutes) at(at time.Time) (end int64, remembered bool) {
 // called before the catalog is filled.
 func (c *Catalog) RememberBy(clock func() time.Time, steps *ServedSteps) {
 	c.served.clock, c.served.steps = clock, steps
+	c.sources.clock, c.sources.steps = clock, steps
 }
 
 // MinutesServedSince is from when on minutes that were served are of use to Recall, at a time.

@@ -41,8 +41,10 @@ type ServedSteps struct {
 	open    []openStep
 	waiting []*eventsv1.ServedStep
 	// ends are those of the minutes which are served, by fold, Unix nanoseconds; 0 for none.
-	ends   [servedFolds]int64
-	number int64 // only Run uses it
+	ends [servedFolds]int64
+	// sources are what answers of currencies are made of, nil for nothing.
+	sources *eventsv1.ServedSources
+	number  int64 // only Run uses it
 }
 
 type openStep struct {
@@ -71,6 +73,9 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 		if end != 0 {
 			s.ended(servedFold(fold), s.since)
 		}
+	}
+	if s.sources != nil {
+		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Sources{Sources: s.sources}})
 	}
 }
 
@@ -121,9 +126,21 @@ func (s *ServedSteps) minute(fold servedFold, from, end int64) {
 	}
 }
 
-func (s *ServedSteps) ended(fold servedFold, from int64) {
+func (s *ServedSteps) ended(fold servedFold, from int64) { s.wait(fold.step(from, s.ends[fold])) }
+
+// readSources takes that answers of currencies are made of records of the sources, from an instant on.
+func (s *ServedSteps) readSources(from int64, read *eventsv1.ServedSources) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sources = read
+	if s.clock != nil {
+		s.wait(&eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Sources{Sources: read}})
+	}
+}
+
+func (s *ServedSteps) wait(step *eventsv1.ServedStep) {
 	if len(s.waiting) < maxSteps {
-		s.waiting = append(s.waiting, fold.step(from, s.ends[fold]))
+		s.waiting = append(s.waiting, step)
 	}
 }
 

@@ -66,6 +66,7 @@ func Record(topic string, n int) []byte {
 			{Time: at, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: 1, Offset: int64(n)}}},
 			{Time: at, Read: &eventsv1.ServedStep_Minute{Minute: second / 60e9 * 60e9}},
 			{Time: at, Read: &eventsv1.ServedStep_Rates{Rates: second / 60e9 * 60e9}},
+			{Time: at, Read: &eventsv1.ServedStep_Sources{Sources: &eventsv1.ServedSources{Last: int64(n), Clock: second}}},
 		}}
 	case schemas.TopicKeys:
 		rec = &eventsv1.KeyRecord{Id: name, Hash: make([]byte, 32), Plan: "pro", Last4: "abcd", Budget: name, Created: at, Label: "sample"}

@@ -143,3 +143,41 @@ func (r Reader) MinuteServedSince(ctx context.Context, topic string) (time.Time,
 	}
 	return since.UTC(), nil
 }
+
+// SourcesServed reads of which records of reference.raw.v1 answers of currencies were made at an instant, by the process that had read most of
+// them; nil where nothing is recorded of the instant or before.
+func (r Reader) SourcesServed(ctx context.Context, at time.Time) (*eventsv1.ServedSources, error) {
+	for _, window := range []struct {
+		since int64
+		order string
+	}{
+		{at.Add(-servedSoon).UnixNano(), "last DESC, clock DESC, time DESC"},
+		{0, "time DESC, last DESC"},
+	} {
+		found, err := history.Select(ctx, r.store, `SELECT first, last, toUnixTimestamp64Nano(clock) FROM served_sources
+			WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY `+window.order+" LIMIT 1",
+			[]any{window.since, at.UnixNano()}, func(rows driver.Rows) (*eventsv1.ServedSources, error) {
+				s := &eventsv1.ServedSources{}
+				return s, rows.Scan(&s.First, &s.Last, &s.Clock)
+			})
+		if err != nil {
+			return nil, fmt.Errorf("reading what of the sources was served by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+		}
+		if len(found) > 0 {
+			return found[0], nil
+		}
+	}
+	return nil, nil
+}
+
+// SourcesServedSince reads from which instant on it is recorded of what answers of currencies were made; zero where nothing is.
+func (r Reader) SourcesServedSince(ctx context.Context) (time.Time, error) {
+	var since *time.Time
+	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM served_sources").Scan(&since); err != nil {
+		return time.Time{}, fmt.Errorf("reading since when it is recorded what of the sources was served: %w", history.Unavailable(err))
+	}
+	if since == nil {
+		return time.Time{}, nil
+	}
+	return since.UTC(), nil
+}
