@@ -170,23 +170,34 @@ export abstract class Operations {
   getFiat(asked: {
     /** ISO 4217 code, case-insensitive. */
     symbol: string
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   }): Promise<types.FiatCurrencyBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/{symbol}" }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/fiat/{symbol}", query: ["asOf"] }, asked)
   }
 
   /** Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
-  getFiatRates(): Promise<types.FiatRatesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/rates/usd" }, {})
+  getFiatRates(asked: {
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.FiatRatesBody> {
+    return this.ask({ method: "GET", path: "/api/v1/fiat/rates/usd", query: ["asOf"] }, asked)
   }
 
   /** Number of currencies, and how many have no fresh rate. */
-  getFiatStats(): Promise<types.FiatStatsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/stats" }, {})
+  getFiatStats(asked: {
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.FiatStatsBody> {
+    return this.ask({ method: "GET", path: "/api/v1/fiat/stats", query: ["asOf"] }, asked)
   }
 
   /** Time of the last and of the next poll of exchange rates. */
-  getFiatStatus(): Promise<types.FiatStatusBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/status" }, {})
+  getFiatStatus(asked: {
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.FiatStatusBody> {
+    return this.ask({ method: "GET", path: "/api/v1/fiat/status", query: ["asOf"] }, asked)
   }
 
   /** Totals and dominance of the whole market, current or as of a past time. */
@@ -282,7 +293,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now; vs may be usd, btc or eth. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesPriceBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices/{symbol}", query: ["region", "vs", "explain", "asOf"] }, asked)
@@ -528,8 +539,11 @@ export abstract class Operations {
   }
 
   /** Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
-  listFiat(): Promise<types.FiatListBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat" }, {})
+  listFiat(asked: {
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.FiatListBody> {
+    return this.ask({ method: "GET", path: "/api/v1/fiat", query: ["asOf"] }, asked)
   }
 
   /** Prices of several coins, current or as of a past time. */
@@ -540,7 +554,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now; vs may be usd, btc or eth. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesListBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices", query: ["symbols", "vs", "explain", "asOf"] }, asked)

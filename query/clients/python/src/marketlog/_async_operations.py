@@ -181,32 +181,45 @@ class AsyncOperations:
         answer: types.GlobalstatsFearGreedBody = await self._ask("GET", "/api/v1/global-stats/fear-greed", {}, {}, {})
         return answer
 
-    async def get_fiat(self, symbol: str) -> types.FiatCurrencyBody:
+    async def get_fiat(self, symbol: str, *, as_of: str | datetime | None = None) -> types.FiatCurrencyBody:
         """Exchange rate of the US dollar in one currency, with its sources. Each source has one vote: the median of those that are
         fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days
         after its own; a rate set within a day for three intervals.
 
         symbol: ISO 4217 code, case-insensitive.
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
         """
-        answer: types.FiatCurrencyBody = await self._ask("GET", "/api/v1/fiat/{symbol}", {"symbol": symbol}, {}, {})
+        answer: types.FiatCurrencyBody = await self._ask("GET", "/api/v1/fiat/{symbol}", {"symbol": symbol}, {"asOf": as_of}, {})
         return answer
 
-    async def get_fiat_rates(self) -> types.FiatRatesBody:
+    async def get_fiat_rates(self, *, as_of: str | datetime | None = None) -> types.FiatRatesBody:
         """Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts,
         after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a
         rate set within a day for three intervals.
+
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
         """
-        answer: types.FiatRatesBody = await self._ask("GET", "/api/v1/fiat/rates/usd", {}, {}, {})
+        answer: types.FiatRatesBody = await self._ask("GET", "/api/v1/fiat/rates/usd", {}, {"asOf": as_of}, {})
         return answer
 
-    async def get_fiat_stats(self) -> types.FiatStatsBody:
-        """Number of currencies, and how many have no fresh rate."""
-        answer: types.FiatStatsBody = await self._ask("GET", "/api/v1/fiat/stats", {}, {}, {})
+    async def get_fiat_stats(self, *, as_of: str | datetime | None = None) -> types.FiatStatsBody:
+        """Number of currencies, and how many have no fresh rate.
+
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
+        """
+        answer: types.FiatStatsBody = await self._ask("GET", "/api/v1/fiat/stats", {}, {"asOf": as_of}, {})
         return answer
 
-    async def get_fiat_status(self) -> types.FiatStatusBody:
-        """Time of the last and of the next poll of exchange rates."""
-        answer: types.FiatStatusBody = await self._ask("GET", "/api/v1/fiat/status", {}, {}, {})
+    async def get_fiat_status(self, *, as_of: str | datetime | None = None) -> types.FiatStatusBody:
+        """Time of the last and of the next poll of exchange rates.
+
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
+        """
+        answer: types.FiatStatusBody = await self._ask("GET", "/api/v1/fiat/status", {}, {"asOf": as_of}, {})
         return answer
 
     async def get_global_metrics(self, *, as_of: str | datetime | None = None) -> types.GlobalstatsMetricsBody:
@@ -309,8 +322,8 @@ class AsyncOperations:
         vs: Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by
-        when prices were written. Names of coins and countries of providers are those of now; vs may be usd, btc or eth.
-        Default: now. A date alone is its beginning in UTC.
+        when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
+        beginning in UTC.
         """
         answer: types.PricesPriceBody = await self._ask("GET", "/api/v1/prices/{symbol}", {"symbol": symbol}, {"region": region, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -537,12 +550,15 @@ class AsyncOperations:
         answer: types.CoinsFeaturedBody = await self._ask("GET", "/api/v1/coins/featured", {}, {"limit": limit}, {})
         return answer
 
-    async def list_fiat(self) -> types.FiatListBody:
+    async def list_fiat(self, *, as_of: str | datetime | None = None) -> types.FiatListBody:
         """Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh
         counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its
         own; a rate set within a day for three intervals.
+
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
         """
-        answer: types.FiatListBody = await self._ask("GET", "/api/v1/fiat", {}, {}, {})
+        answer: types.FiatListBody = await self._ask("GET", "/api/v1/fiat", {}, {"asOf": as_of}, {})
         return answer
 
     async def list_prices(self, symbols: Sequence[str], *, vs: str | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.PricesListBody:
@@ -552,8 +568,8 @@ class AsyncOperations:
         vs: Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by
-        when prices were written. Names of coins and countries of providers are those of now; vs may be usd, btc or eth.
-        Default: now. A date alone is its beginning in UTC.
+        when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
+        beginning in UTC.
         """
         answer: types.PricesListBody = await self._ask("GET", "/api/v1/prices", {}, {"symbols": symbols, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
