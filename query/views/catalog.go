@@ -250,14 +250,18 @@ func (c *Catalog) endMinute(at int64) {
 		c.rows[row.CoinId] = row
 		c.moved[row.CoinId] = true
 	}
-	if next := c.staged.summary; next != nil && next.Time >= c.summary.GetTime() {
+	next := c.staged.summary
+	newer := next != nil && next.Time >= c.summary.GetTime()
+	if newer {
 		c.summary = next
-		c.served.note(next.Time)
 	}
 	clear(c.staged.rows)
 	c.staged = minuteRows{rows: c.staged.rows[:0]}
 	c.minute = max(c.minute, at)
 	c.due.Store(true)
+	if newer {
+		c.served.note(next.Time, func() { c.snapshot.update(c.current, c.build) })
+	}
 }
 
 // Measure takes what candles say of coins, whose rows state that from then on.

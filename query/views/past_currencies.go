@@ -103,7 +103,7 @@ type PastCurrencies struct {
 	coins   *schemas.CoinTable
 	log     SourcesLog
 	history SourcesHistory
-	held    pastViews[[2]int64, *Snapshot]
+	held    *pastViews[[2]int64, *Snapshot]
 }
 
 // NewPastCurrencies reads them from the log, by what a catalog of what is current remembers and history has recorded.
@@ -119,7 +119,7 @@ func (p *PastCurrencies) At(ctx context.Context, at time.Time) (*Snapshot, error
 	if err != nil {
 		return nil, fmt.Errorf("reading currencies as of %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}
-	snapshot, err := p.held.get(ctx, [2]int64{read.First, read.Last}, func() (*Snapshot, error) { return p.make(ctx, read) })
+	snapshot, err := p.held.get(ctx, [2]int64{read.First, read.Last}, func(ctx context.Context) (*Snapshot, error) { return p.make(ctx, read) })
 	if err != nil {
 		return nil, fmt.Errorf("reading currencies as of %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -22,6 +23,8 @@ const (
 	pastHeld = 4
 	// pastRecords bounds the records that a past minute is made of.
 	pastRecords = 400_000
+	// pastPatience bounds how long one is read: longer than a request waits.
+	pastPatience = 2 * time.Minute
 )
 
 // ServedHistory is where it is kept up to which minute topics were served.
@@ -54,15 +57,16 @@ type pastMinutes[T any] struct {
 	served   *servedMinutes
 	// made makes an empty value, the function that takes records, and the one that gives what they add up to.
 	made func() (apply func(stream.TailRecord) error, result func() T)
-	held pastViews[int64, T] // by the end of the minute
+	held *pastViews[int64, T] // by the end of the minute
 }
 
 // pastViews holds the views of the past that were made last. Safe for concurrent use.
 type pastViews[K comparable, V any] struct {
-	// turn is had by who reads the log.
-	turn chan struct{}
-	mu   sync.Mutex
-	list []pastView[K, V] // the one asked for last first
+	// making joins those who ask for the same view; turn is had by who reads the log.
+	making singleflight.Group
+	turn   chan struct{}
+	mu     sync.Mutex
+	list   []pastView[K, V] // the one asked for last first
 }
 
 type pastView[K comparable, V any] struct {
@@ -70,31 +74,43 @@ type pastView[K comparable, V any] struct {
 	value V
 }
 
-func newPastViews[K comparable, V any]() pastViews[K, V] {
-	return pastViews[K, V]{turn: make(chan struct{}, 1)}
+func newPastViews[K comparable, V any]() *pastViews[K, V] {
+	return &pastViews[K, V]{turn: make(chan struct{}, 1)}
 }
 
-// get returns the view with a key, which make makes where it is not held: one at a time.
-func (p *pastViews[K, V]) get(ctx context.Context, key K, make func() (V, error)) (value V, err error) {
+// get returns the view with a key, which make makes where it is not held: one at a time, and to its end even if nobody waits for it any more,
+// so that who asks again gets it.
+func (p *pastViews[K, V]) get(ctx context.Context, key K, make func(context.Context) (V, error)) (value V, err error) {
 	if value, held := p.known(key); held {
 		return value, nil
 	}
+	made := p.making.DoChan(fmt.Sprint(key), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pastPatience)
+		defer cancel()
+		select {
+		case p.turn <- struct{}{}:
+			defer func() { <-p.turn }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		value, err := make(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.list = append([]pastView[K, V]{{key, value}}, p.list[:min(len(p.list), pastHeld-1)]...)
+		return value, nil
+	})
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case result := <-made:
+		if result.Err != nil {
+			return value, result.Err
+		}
+		return result.Val.(V), nil
 	case <-ctx.Done():
 		return value, ctx.Err()
 	}
-	if value, held := p.known(key); held {
-		return value, nil
-	}
-	if value, err = make(); err != nil {
-		return value, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.list = append([]pastView[K, V]{{key, value}}, p.list[:min(len(p.list), pastHeld-1)]...)
-	return value, nil
 }
 
 // known is a view that was made before; the one that is asked for stays in memory longest.
@@ -118,7 +134,7 @@ func (p *pastMinutes[T]) at(ctx context.Context, at time.Time) (value T, err err
 	if err != nil {
 		return value, fmt.Errorf("reading %s as of %s: %w", p.topic, at.UTC().Format(time.RFC3339Nano), err)
 	}
-	if value, err = p.held.get(ctx, end, func() (T, error) { return p.make(ctx, end) }); err != nil {
+	if value, err = p.held.get(ctx, end, func(ctx context.Context) (T, error) { return p.make(ctx, end) }); err != nil {
 		return value, fmt.Errorf("reading %s of %s: %w", p.topic, time.Unix(0, end).UTC().Format(time.RFC3339), err)
 	}
 	return value, nil

@@ -46,10 +46,14 @@ func (f servedFold) step(from, end int64) *eventsv1.ServedStep {
 // servedMinute is the end of a minute, and the instant; both Unix nanoseconds.
 type servedMinute struct{ from, end int64 }
 
-// note remembers that a minute is served from now on, and records it.
-func (m *servedMinutes) note(end int64) {
+// note remembers that a minute is served from now on, and records it. Where readers are answered, show makes it what they get before: while the
+// first of them made it, the others would get the one before.
+func (m *servedMinutes) note(end int64, show func()) {
 	if m.clock == nil {
 		return
+	}
+	if _, answers := m.steps.began(); answers {
+		show()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -111,11 +111,14 @@ func (b *YieldStore) endMinute(at int64, mark *eventsv1.Mark) {
 	}
 	clear(b.staged)
 	b.staged = b.staged[:0]
-	if at > b.minute {
+	newer := at > b.minute
+	if newer {
 		b.minute, b.mark = at, mark
-		b.served.note(at)
 	}
 	b.due.Store(true)
+	if newer {
+		b.served.note(at, func() { b.snapshot.update(b.current, b.build) })
+	}
 }
 
 // Snapshot is the newest one; it is never nil. Where one is due, the caller makes it; while another does, the one
