@@ -104,7 +104,7 @@ func hotServer(b *testing.B) (key, base string) {
 	cfg := query.DefaultConfig()
 	cfg.Listen = "127.0.0.1:0"
 	server, err := query.NewServer(cfg, query.Deps{
-		Keys: table, Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), nil, nil).Endpoints(),
+		Keys: table, Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog, nil), nil, nil).Endpoints(),
 		Now: time.Now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "bench",
 	})
 	if err != nil {

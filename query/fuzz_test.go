@@ -112,14 +112,15 @@ func everyEndpoint(t testing.TB) (base string) {
 	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
-		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), w.History(), venues),
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
 		charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
 		globalstats.New(w.Catalog, w.History()),
 		stablecoins.New(w.Prices, w.Catalog, w.History()),
-		fiat.New(table, w.Catalog, w.History()),
+		fiat.New(table, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History()), w.History()),
 		states,
-		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rateCharts, states, venues),
+		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{
+			Yields: views.NewPastYields(w.Yields, nil, w.History()), Ranks: views.NewPastRanks(w.Catalog, nil, w.History()), Prices: w.History()}, rateCharts, states, venues),
 		earn.New(table, w.Catalog, w.History(), venues),
 		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides()),
 		usage.New(limits.NewLimiter(now, nil), w.History(), now),

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,23 +10,31 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 )
 
-// asOf is the name of the parameter that asks for the past.
-const asOf = "asOf"
+const (
+	// asOf is the name of the parameter that asks for the past.
+	asOf = "asOf"
+	// pastRetry is in seconds, where the past could not be read in time.
+	pastRetry = 5
+)
 
 // AsOfParam declares the parameter that asks an operation for what it answered at a past instant, as far back as the plan's history.
 func AsOfParam(doc string) Param {
 	return Param{Name: asOf, Kind: Time, Past: true, Planned: true, Stored: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: doc}
 }
 
-// FaultOfPast turns what keeps prices as of an instant from being read into what the caller can do about it. Other faults stay as they
+// FaultOfPast turns what keeps an answer as of an instant from being made into what the caller can do about it. Other faults stay as they
 // are.
 func FaultOfPast(err error, at time.Time) error {
-	aged := (*views.AgedOutError)(nil)
+	aged, hole := (*views.AgedOutError)(nil), (*views.HoleError)(nil)
 	switch {
 	case errors.As(err, &aged):
-		return AgedOut(aged.Since, "%s, and %s is before that; candles reach further back: /api/v1/charts/{coinId}, and explanations of candle/{coin}/1m/{start}", aged, FormatTime(at.UnixNano()))
+		return AgedOut(aged.Since, "%s, and %s is before that; %s", aged, FormatTime(at.UnixNano()), aged.Instead)
 	case errors.Is(err, views.ErrHistoryBehind):
 		return Starting(err.Error())
+	case errors.As(err, &hole):
+		return AgedOut(time.Time{}, "%s", hole)
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeOverloaded, RetryAfter: pastRetry, Message: "reading the past took too long: try again"}
 	}
 	return err
 }

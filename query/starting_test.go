@@ -34,8 +34,8 @@ func TestNothingIsAnsweredFromATopicThatIsBeingRead(t *testing.T) {
 		return ""
 	}
 	there := func() string { return "" }
-	w.Serve(append(query.After(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), nil, nil).Endpoints(), waiting),
-		query.After(fiat.New(table, w.Catalog, nil).Endpoints(), there, waiting)...))
+	w.Serve(append(query.After(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), nil, nil).Endpoints(), waiting),
+		query.After(fiat.New(table, w.Catalog, nil, nil).Endpoints(), there, waiting)...))
 	ask := func(path string) (int, string) {
 		answer, err := http.Get(w.Base() + path)
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 var servedPaths = []string{
 	"/api/v1/prices/BTC", "/api/v1/prices/ETH?explain=1&vs=btc&region=DE", "/api/v1/prices?symbols=btc,eth,usdt,sol,xrp,doge,nothing",
 	"/api/v1/prices?symbols=link,ada,ltc&vs=eth", "/api/v1/coins/ethereum/markets?limit=5", "/api/v1/global-stats/metrics", "/api/v1/global-stats/sentiment",
+	"/api/v1/rates/eth", "/api/v1/rates?category=lending&limit=50", "/api/v1/rates/summary?category=staking",
+	"/api/v1/prices/BTC?vs=eur", "/api/v1/fiat", "/api/v1/fiat/eur",
 }
 
 // servedAnswer is what was answered between two instants of this machine's clock, which is the demo's too.
@@ -86,7 +88,9 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/prices?symbols=btc&asOf=2025-01-01T00:00:00Z": "410 AGED_OUT availableFrom",
 		"/api/v1/prices/BTC/explain?asOf=2025-01-01T00:00:00Z": "410 AGED_OUT availableFrom",
 		"/api/v1/prices/BTC?asOf=2261-01-01T00:00:00Z":         "400 VALIDATION_ERROR",
-		"/api/v1/prices/BTC?vs=eur&asOf=" + answers[0].at():    "400 NOT_SUPPORTED",
+		"/api/v1/fiat/eur?asOf=2025-01-01T00:00:00Z":           "410 AGED_OUT availableFrom",
+		"/api/v1/rates/eth?asOf=2025-01-01T00:00:00Z":          "410 AGED_OUT availableFrom",
+		"/api/v1/rates?asOf=" + answers[0].at():                "400 NOT_SUPPORTED category",
 		"/api/v1/coins/markets?asOf=" + answers[0].at():        "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
 		"/api/v1/prices/summary?asOf=" + answers[0].at():       "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
 	} {

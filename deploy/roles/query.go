@@ -106,6 +106,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		return fmt.Errorf("registering the ages of prices: %w", err)
 	}
 	yieldStore := views.NewYieldStore()
+	yieldStore.RememberBy(in.Clock.Now, priceCache.Steps())
 	rateCharts := views.NewRateCharts(yieldStore, past)
 	ratesTail := in.Tail(schemas.TopicQuotes, rateTail)
 	yieldTail := in.Tail(schemas.TopicRates, views.RatesKept)
@@ -178,7 +179,9 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	providing, pegging := providers.New(priceCache, catalog, yieldStore, past, venues()), stablecoins.New(priceCache, catalog, past)
-	priced := prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog), past, venues())
+	log := views.NewLog(in.Stream, in.Archived)
+	pastCurrencies := views.NewPastCurrencies(catalog, log, past)
+	priced := prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog, pastCurrencies), past, venues())
 	channels, err := streamChannels(ctx, in, store, streamPast, priced, pegging, providing)
 	if err != nil {
 		return err
@@ -217,15 +220,15 @@ func (a *apiRole) run(ctx context.Context) error {
 	priceCache.Steps().Begin(in.Clock.Now)
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
-	market, currencies := globalstats.New(catalog, past), fiat.New(known, catalog, past)
+	market, currencies := globalstats.New(catalog, past), fiat.New(known, catalog, pastCurrencies, past)
 	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
 	cataloged := query.Settled(catalog.Settle, referenceTail.Waiting, rowsTail.Waiting)
 	rated := query.Settled(yieldStore.Settle, yieldTail.Waiting)
-	log := views.NewLog(in.Stream, in.Archived)
 	endpoints := slices.Concat(
 		query.After(priced.Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
-		query.After(yields.New(yieldStore, priceCache, catalog, past, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
+		query.After(yields.New(yieldStore, priceCache, catalog, past, yields.Served{
+			Yields: views.NewPastYields(yieldStore, log, past), Ranks: views.NewPastRanks(catalog, log, past), Prices: past}, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
 		query.After(describing.Endpoints(), cataloged, rated),
 		query.After(market.Endpoints(), cataloged),
 		query.After(defi.Endpoints(), defiTail.Waiting),

@@ -49,12 +49,13 @@ func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat", ID: "listFiat", Tag: tag,
 		Summary: "Exchange rates of the US dollar in all known currencies", Description: blended,
-		Body: ListBody{}, MaxAge: maxAge, Hot: true, Handle: u.getList,
+		Params: []query.Param{asOfParam},
+		Body:   ListBody{}, AgesOut: true, MaxAge: maxAge, Hot: true, Handle: u.getList,
 	}
 }
 
-func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error) {
-	return u.answer(r, key{operation: "list"}, func(now *current) (any, error) {
+func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(ctx, r, key{operation: "list"}, func(now *current) (any, error) {
 		list := List{Currencies: make([]Currency, len(now.currencies)), Count: len(now.currencies), BaseCurrency: base}
 		for i, rate := range now.currencies {
 			list.Currencies[i] = u.currency(now, rate)
@@ -68,8 +69,8 @@ func (u *Unit) one() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/fiat/{symbol}", ID: "getFiat", Tag: tag,
 		Summary: "Exchange rate of the US dollar in one currency, with its sources", Description: blended,
 		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, Example: "EUR", Check: isCode, Pattern: "^[A-Za-z]{3}$",
-			Doc: "ISO 4217 code, case-insensitive."}},
-		Body: CurrencyBody{}, NotFound: true, MaxAge: maxAge, Hot: true, Handle: u.getOne,
+			Doc: "ISO 4217 code, case-insensitive."}, asOfParam},
+		Body: CurrencyBody{}, NotFound: true, AgesOut: true, MaxAge: maxAge, Hot: true, Handle: u.getOne,
 	}
 }
 
@@ -80,12 +81,12 @@ func isCode(text string) string {
 	return ""
 }
 
-func (u *Unit) getOne(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getOne(ctx context.Context, r *query.Request) (query.Answer, error) {
 	named, known := u.coins.Fiat(r.Text("symbol"))
 	if !known {
 		return query.Answer{}, query.NotFound("there is no currency with the code %q", strings.ToUpper(r.Text("symbol")))
 	}
-	return u.answer(r, key{operation: "one", code: named.Code}, func(now *current) (any, error) {
+	return u.answer(ctx, r, key{operation: "one", code: named.Code}, func(now *current) (any, error) {
 		i, found := slices.BinarySearchFunc(now.currencies, named.Code, func(rate schemas.FiatRate, code string) int { return strings.Compare(rate.Code, code) })
 		if !found {
 			return nil, query.NotFound("no source has a rate of %s", named.Code)
@@ -99,12 +100,13 @@ func (u *Unit) rates() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/rates/usd", ID: "getFiatRates", Tag: tag,
 		Summary: "Exchange rates of the US dollar, by currency code", Description: blended,
-		Body: RatesBody{}, MaxAge: maxAge, Hot: true, Handle: u.getRates,
+		Params: []query.Param{asOfParam},
+		Body:   RatesBody{}, AgesOut: true, MaxAge: maxAge, Hot: true, Handle: u.getRates,
 	}
 }
 
-func (u *Unit) getRates(_ context.Context, r *query.Request) (query.Answer, error) {
-	return u.answer(r, key{operation: "rates"}, func(now *current) (any, error) {
+func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(ctx, r, key{operation: "rates"}, func(now *current) (any, error) {
 		rates := Rates{BaseCurrency: base, Rates: map[string]float64{}, Count: len(now.currencies), Timestamp: query.FormatTime(now.newest())}
 		for _, rate := range now.currencies {
 			rates.Rates[rate.Code] = rate.Rate

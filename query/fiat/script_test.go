@@ -31,7 +31,7 @@ func newWorld(t testing.TB) *querytest.World {
 	w := querytest.NewWorld(t, coins)
 	w.Open(enginetest.Migrated(t))
 	store := &watched{Reader: w.History()}
-	unit := fiat.New(coins, w.Catalog, store)
+	unit := fiat.New(coins, w.Catalog, nil, store)
 	w.Lines["remember"] = func([]string) { // reads what the store holds
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

@@ -40,12 +40,13 @@ func (u *Unit) stats() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/stats", ID: "getFiatStats", Tag: tag,
 		Summary: "Number of currencies, and how many have no fresh rate",
-		Body:    StatsBody{}, Hot: true, Handle: u.getStats,
+		Params:  []query.Param{asOfParam},
+		Body:    StatsBody{}, AgesOut: true, Hot: true, Handle: u.getStats,
 	}
 }
 
-func (u *Unit) getStats(_ context.Context, r *query.Request) (query.Answer, error) {
-	return u.answer(r, key{operation: "stats"}, func(now *current) (any, error) {
+func (u *Unit) getStats(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(ctx, r, key{operation: "stats"}, func(now *current) (any, error) {
 		return StatsBody{now.stats(), now.meta(len(now.currencies)).Meta}, nil
 	})
 }
@@ -58,12 +59,13 @@ func (u *Unit) status() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/status", ID: "getFiatStatus", Tag: tag,
 		Summary: "Time of the last and of the next poll of exchange rates",
-		Body:    StatusBody{}, Hot: true, Handle: u.getStatus,
+		Params:  []query.Param{asOfParam},
+		Body:    StatusBody{}, AgesOut: true, Hot: true, Handle: u.getStatus,
 	}
 }
 
-func (u *Unit) getStatus(_ context.Context, r *query.Request) (query.Answer, error) {
-	return u.answer(r, key{operation: "status"}, func(now *current) (any, error) {
+func (u *Unit) getStatus(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return u.answer(ctx, r, key{operation: "status"}, func(now *current) (any, error) {
 		s := Status{IntervalSeconds: int64(now.sync.interval / time.Second), Statistics: now.stats(),
 			IsRunning: now.sync.alive && !now.minute.Before(now.sync.next())}
 		if !now.sync.last.IsZero() {

@@ -3,6 +3,7 @@
 package fiat
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type Unit struct {
 	coins   *schemas.CoinTable
 	catalog *views.Catalog
 	rated   *views.Rates
+	past    *views.PastCurrencies
 	history History
 	held    query.ResponseCache[version, key]
 	// since is when each currency was first published, by code, as far as it was read.
@@ -35,8 +37,8 @@ type Unit struct {
 }
 
 // New makes the unit. Names of currencies are those of the coin table.
-func New(coins *schemas.CoinTable, catalog *views.Catalog, history History) *Unit {
-	return &Unit{coins: coins, catalog: catalog, rated: views.NewFiatRates(coins, catalog), history: history}
+func New(coins *schemas.CoinTable, catalog *views.Catalog, past *views.PastCurrencies, history History) *Unit {
+	return &Unit{coins: coins, catalog: catalog, past: past, rated: views.NewFiatRates(coins, catalog), history: history}
 }
 
 // Endpoints declares what the unit answers.
@@ -81,26 +83,36 @@ const aliveFor = time.Minute
 
 func (s sync) next() time.Time { return s.last.Add(s.interval) }
 
-// answer gives what make makes of the currencies, which is kept until they change.
-func (u *Unit) answer(r *query.Request, k key, make func(*current) (any, error)) (query.Answer, error) {
-	v := version{u.catalog.Snapshot(), u.since.Load(), r.Now.Truncate(time.Minute).Unix()}
-	return u.held.Get(v, k, func() (query.Answer, error) {
-		now := u.blend(v)
-		if len(now.currencies) == 0 {
-			return query.Answer{}, query.Starting("no rate of a currency was read yet")
-		}
-		body, err := make(now)
+var asOfParam = query.AsOfParam("Point in time: the answer that was given then. createdAt is what is known of it now. Default: now.")
+
+// answer gives what make makes of the currencies, which is kept until they change; or of those of the instant that a request asks for.
+func (u *Unit) answer(ctx context.Context, r *query.Request, k key, make func(*current) (any, error)) (query.Answer, error) {
+	if asOf, past := r.Time("asOf"); past {
+		snapshot, err := u.past.At(ctx, asOf)
 		if err != nil {
-			return query.Answer{}, err
+			return query.Answer{}, query.FaultOfPast(err, asOf)
 		}
-		answer, err := query.Encode(body)
-		answer.Simulated = now.simulated
-		return answer, err
-	})
+		return encode(u.blend(version{snapshot, u.since.Load(), asOf.Truncate(time.Minute).Unix()}, u.rated.Past), make)
+	}
+	v := version{u.catalog.Snapshot(), u.since.Load(), r.Now.Truncate(time.Minute).Unix()}
+	return u.held.Get(v, k, func() (query.Answer, error) { return encode(u.blend(v, u.rated.Of), make) })
 }
 
-// blend makes the rates of all currencies whose names are known, from what the sources published last.
-func (u *Unit) blend(v version) *current {
+func encode(now *current, make func(*current) (any, error)) (query.Answer, error) {
+	if len(now.currencies) == 0 {
+		return query.Answer{}, query.Starting("no rate of a currency was read yet")
+	}
+	body, err := make(now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	answer, err := query.Encode(body)
+	answer.Simulated = now.simulated
+	return answer, err
+}
+
+// blend makes the rates of all currencies whose names are known, from what the sources published last, by rates.
+func (u *Unit) blend(v version, rates func(*views.Snapshot, time.Time) []schemas.FiatRate) *current {
 	now := &current{minute: time.Unix(v.minute, 0).UTC(), at: v.snapshot.SourcesTime, sync: sync{interval: syncInterval}}
 	if v.since != nil {
 		now.since = *v.since
@@ -122,7 +134,7 @@ func (u *Unit) blend(v version) *current {
 		}
 	}
 	now.sync.alive = now.minute.UnixNano()-now.at < int64(aliveFor)
-	now.currencies = slices.Clone(u.rated.Of(v.snapshot, now.minute))
+	now.currencies = slices.Clone(rates(v.snapshot, now.minute))
 	if len(now.currencies) > 0 {
 		now.addBase()
 	}

@@ -1,11 +1,9 @@
 package globalstats_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"testing"
@@ -135,9 +133,7 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 	}
 
 	// One that reads what the first recorded.
-	ended, end := context.WithCancel(t.Context())
-	end()
-	w.Must(steps.Run(ended, "first", recorder{w}, slog.New(slog.DiscardHandler)))
+	w.RecordServed(steps, "first")
 	before, err := w.History().MinutesServed(t.Context(), views.MinutesServedSince(w.Now))
 	w.Must(err)
 	w.Catalog.Recall(before)
@@ -148,15 +144,6 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 			}
 		}
 	}
-}
-
-// recorder keeps what was served.
-type recorder struct{ w *world }
-
-func (r recorder) WriteServed(ctx context.Context, record *eventsv1.ServedRecord) error {
-	var b rows.Batch
-	b.Add(rows.Place{Topic: schemas.TopicServed, Offset: r.w.Offset()}, record)
-	return b.Insert(ctx, r.w.Store, "")
 }
 
 // timestamp reads the status and the time of an answer of metrics.

@@ -10,7 +10,7 @@ import (
 )
 
 var asOfParam = query.AsOfParam("Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. " +
-	"Names of coins and countries of providers are those of now; vs may be usd, btc or eth. Default: now.")
+	"Names of coins and countries of providers are those of now. Default: now.")
 
 // served are the prices of an instant: the current prices, or those of the past that were asked for.
 type served struct {
@@ -18,8 +18,9 @@ type served struct {
 	snapshot *views.Snapshot
 	at       time.Time
 	past     bool
-	// entries are those of the past, by coin id.
+	// entries are those of the past, by coin id, and rates those of currencies, if one was asked for.
 	entries map[string]*views.Entry
+	rates   []schemas.FiatRate
 }
 
 // of are the prices of the instant that a request asks for; those of the past must be read.
@@ -31,13 +32,15 @@ func (u *Unit) of(r *query.Request, snapshot *views.Snapshot) served {
 	return s
 }
 
-// read reads past prices of coins, and that of the coin which they are converted to.
+// read reads past prices of coins, and what they are converted to.
 func (s *served) read(ctx context.Context, vs string, coins []schemas.Coin) (err error) {
 	switch quote, isCoin := s.convert.Coin(vs); {
 	case isCoin:
 		coins = append(coins, quote)
 	case vs != usd:
-		return query.NotSupported("vs", "exchange rates of currencies are not kept as they were served: with asOf take usd, btc or eth")
+		if s.rates, err = s.convert.RatesAsOf(ctx, s.at); err != nil {
+			return query.FaultOfPast(err, s.at)
+		}
 	}
 	if s.entries, err = s.priceCache.AsOf(ctx, s.history, coins, s.at); err != nil {
 		return query.FaultOfPast(err, s.at)
@@ -64,8 +67,11 @@ func (s *served) spot(coin *views.CatalogCoin) (views.Spot, bool) {
 
 // conversion is that from USD into another currency; false where no rate is known.
 func (s *served) conversion(vs string) (views.Conversion, bool) {
-	if quote, isCoin := s.convert.Coin(vs); s.past && isCoin {
+	switch quote, isCoin := s.convert.Coin(vs); {
+	case s.past && isCoin:
 		return s.convert.ByPrice(vs, s.entries[quote.ID], s.at)
+	case s.past && vs != usd:
+		return s.convert.ByRate(vs, s.rates)
 	}
 	return s.convert.To(vs, s.at)
 }

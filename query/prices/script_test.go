@@ -64,7 +64,7 @@ func newWorld(t testing.TB) *world {
 
 // serve begins to answer from the price cache.
 func (w *world) serve() {
-	w.base = querytest.Serve(w.t, func() time.Time { return w.now }, prices.New(w.priceCache, w.catalog, views.NewConverter(w.priceCache, w.catalog), w, providers).Endpoints())
+	w.base = querytest.Serve(w.t, func() time.Time { return w.now }, prices.New(w.priceCache, w.catalog, views.NewConverter(w.priceCache, w.catalog, nil), w, providers).Endpoints())
 }
 
 // PricesOfSeconds implements prices.History over what the script published.

@@ -81,7 +81,7 @@ func many(b *testing.B) *querytest.World {
 	w := querytest.NewWorld(b, schemas.Coins())
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	past := stored{w}
-	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
+	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
 	fill(w)
 	w.Pulse()
 	for i, coin := range w.Prices.Coins().All() {

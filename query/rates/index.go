@@ -63,8 +63,16 @@ func (u *Unit) index(now time.Time) (*index, error) {
 	if held := u.indexed.Load(); held != nil && held.current == current && held.coinsVersion == snapshot.CoinsVersion {
 		return held, nil
 	}
+	ix := u.indexOf(current, snapshot.Coins)
+	ix.coinsVersion = snapshot.CoinsVersion
+	u.indexed.Store(ix)
+	return ix, nil
+}
+
+// indexOf makes the index of rates that count, and of coins in their order.
+func (u *Unit) indexOf(current *views.CurrentRates, ranked []*views.CatalogCoin) *index {
 	ix := &index{
-		current: current, coinsVersion: snapshot.CoinsVersion, categories: map[string][]*rate{}, providers: map[string][]*rate{},
+		current: current, categories: map[string][]*rate{}, providers: map[string][]*rate{},
 		coins: map[string]*coinRates{}, slugs: map[string]string{},
 	}
 	for _, own := range u.priceCache.Coins().All() {
@@ -78,7 +86,7 @@ func (u *Unit) index(now time.Time) (*index, error) {
 		}
 		ix.all = append(ix.all, &rate{e, coin, slices.Index(categories, e.Category)})
 	}
-	ix.rank(snapshot)
+	ix.rank(ranked)
 	slices.SortFunc(ix.all, byOrder)
 	for _, e := range ix.all {
 		e.coin.rates = append(e.coin.rates, e)
@@ -96,13 +104,12 @@ func (u *Unit) index(now time.Time) (*index, error) {
 	}
 	ix.sums = sync.OnceValue(ix.summarize)
 	ix.sumsEncoded = sync.OnceValues(func() ([]byte, error) { return encodeRows(ix.sums()) })
-	u.indexed.Store(ix)
-	return ix, nil
+	return ix
 }
 
 // rank gives coins their places.
-func (ix *index) rank(snapshot *views.Snapshot) {
-	for i, described := range snapshot.Coins {
+func (ix *index) rank(ranked []*views.CatalogCoin) {
+	for i, described := range ranked {
 		if coin := ix.coins[described.ID]; coin != nil {
 			coin.place = i + 1
 			coin.symbol = cmp.Or(described.Symbol, coin.symbol)
@@ -110,7 +117,7 @@ func (ix *index) rank(snapshot *views.Snapshot) {
 	}
 	for _, coin := range ix.coins {
 		if coin.place == 0 { // nobody describes it
-			coin.place = len(snapshot.Coins) + 1
+			coin.place = len(ranked) + 1
 		}
 		ix.ranked = append(ix.ranked, coin)
 	}

@@ -40,12 +40,17 @@ func (u *Unit) list() query.Endpoint {
 		Description: "A provider with several pools of a coin has an entry for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three polling intervals are left out.",
 		Params: []query.Param{coinFilter, categoryParam, providerParam,
 			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "25", Min: 1, Max: maxRates, Doc: "Maximum number of rows."},
-			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Rows to skip."}},
-		Body: ListBody{}, NotFound: true, Hot: true, Handle: u.getList,
+			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Rows to skip."}, asOfListParam},
+		Body: ListBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getList,
 	}
 }
 
-func (u *Unit) getList(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, error) {
+	if asOf, past := r.Time("asOf"); past {
+		return u.listAsOf(ctx, r, asOf, func(ix *index, f *filter, v version) (query.Answer, error) {
+			return u.encodeList(ix, f, v, int(r.Integer("offset")), int(r.Integer("limit")), r)
+		})
+	}
 	ix, err := u.index(r.Now)
 	if err != nil {
 		return query.Answer{}, err

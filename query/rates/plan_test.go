@@ -26,7 +26,7 @@ func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOptional
 	server, err := query.NewServer(cfg, query.Deps{
 		Limiter: limits.NewLimiter(time.Now, nil), Plans: limits.DefaultPlans(), Now: func() time.Time { return w.Now },
-		Endpoints: rates.New(w.Yields, w.Prices, w.Catalog, past, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints(),
+		Endpoints: rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints(),
 		Metrics:   prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
 	})
 	w.Must(err)

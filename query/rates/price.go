@@ -17,7 +17,11 @@ func (u *Unit) freshPrice(coin *coinRates, now time.Time) *views.Entry {
 	if coin.own.Rank == 0 {
 		return nil
 	}
-	e := u.priceCache.Entry(coin.own)
+	return u.freshOf(u.priceCache.Entry(coin.own), now)
+}
+
+// freshOf is a price where it is one, and fresh, else nil.
+func (u *Unit) freshOf(e *views.Entry, now time.Time) *views.Entry {
 	if e == nil || u.priceCache.Freshness(e, now).Stale {
 		return nil
 	}

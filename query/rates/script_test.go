@@ -40,7 +40,7 @@ func newWorld(t testing.TB) *querytest.World {
 	w.Lines["priced"] = func(words []string) { priced(w, words[1], words[2:]) } // coin, then provider:symbol:quote:last:rate of each market
 	w.Lines["past"] = func(words []string) { reportAfterwards(w, words[1:]) }   // provider, category, coin, time, APY in percent
 	past := stored{w}
-	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
+	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
 	return w
 }
 

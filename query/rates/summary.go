@@ -43,12 +43,15 @@ type SummaryEntry struct {
 func (u *Unit) summary() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/summary", ID: "summarizeRates", Tag: tag,
-		Summary: "Lowest, highest and mean yield of each coin by category", Params: []query.Param{coinFilter, categoryParam},
-		Body: SummaryBody{}, NotFound: true, Hot: true, Handle: u.getSummary,
+		Summary: "Lowest, highest and mean yield of each coin by category", Params: []query.Param{coinFilter, categoryParam, asOfListParam},
+		Body: SummaryBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getSummary,
 	}
 }
 
-func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getSummary(ctx context.Context, r *query.Request) (query.Answer, error) {
+	if asOf, past := r.Time("asOf"); past {
+		return u.listAsOf(ctx, r, asOf, func(ix *index, f *filter, v version) (query.Answer, error) { return u.encodeSummary(ix, f, v, r) })
+	}
 	ix, err := u.index(r.Now)
 	if err != nil {
 		return query.Answer{}, err

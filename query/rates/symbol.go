@@ -55,12 +55,15 @@ func (u *Unit) bySymbol() query.Endpoint {
 		Description: "Entries that the source has not reported for three polling intervals are left out; a coin without any yield has an empty list.",
 		Params: []query.Param{symbolParam, categoryParam, providerParam,
 			{Name: "limit", Kind: query.Integer, Default: "1000", ToolDefault: "30", Min: 1, Max: maxRates, Doc: "Maximum number of rows."},
-			explainParam},
-		Body: SymbolBody{}, NotFound: true, Hot: true, Handle: u.getBySymbol,
+			explainParam, asOfParam},
+		Body: SymbolBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getBySymbol,
 	}
 }
 
-func (u *Unit) getBySymbol(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getBySymbol(ctx context.Context, r *query.Request) (query.Answer, error) {
+	if asOf, past := r.Time("asOf"); past {
+		return u.getBySymbolAsOf(ctx, r, asOf)
+	}
 	ix, err := u.index(r.Now)
 	if err != nil {
 		return query.Answer{}, err

@@ -29,6 +29,7 @@ type Unit struct {
 	priceCache *views.PriceCache
 	catalog    *views.Catalog
 	history    History
+	served     Served
 	charts     *views.RateCharts
 	states     Providers
 	venues     map[string]views.Provider
@@ -41,8 +42,8 @@ type Unit struct {
 }
 
 // New makes the unit. Venues are the sources of prices, with the countries that they serve.
-func New(yieldStore *views.YieldStore, priceCache *views.PriceCache, catalog *views.Catalog, history History, charts *views.RateCharts, states Providers, venues []views.Provider) *Unit {
-	u := &Unit{yieldStore: yieldStore, priceCache: priceCache, catalog: catalog, history: history, charts: charts, states: states, venues: map[string]views.Provider{}, summaries: views.NewEntryCache[[]byte](priceCache)}
+func New(yieldStore *views.YieldStore, priceCache *views.PriceCache, catalog *views.Catalog, history History, served Served, charts *views.RateCharts, states Providers, venues []views.Provider) *Unit {
+	u := &Unit{yieldStore: yieldStore, priceCache: priceCache, catalog: catalog, history: history, served: served, charts: charts, states: states, venues: map[string]views.Provider{}, summaries: views.NewEntryCache[[]byte](priceCache)}
 	for _, v := range venues {
 		u.venues[v.Slug] = v
 	}

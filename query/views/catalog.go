@@ -37,6 +37,7 @@ type Catalog struct {
 	facts   facts
 	words   map[string]string
 	served  servedMinutes
+	sources servedSources
 }
 
 // minuteRows are what the markets fold reports of one minute.
@@ -137,6 +138,7 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	}
 	c.snapshot.mu.Lock()
 	defer c.snapshot.mu.Unlock()
+	c.sources.take(rec.Offset, reported)
 	switch b := reported.Body.(type) {
 	case *eventsv1.ReferenceRecord_Clock:
 		c.clock = max(c.clock, b.Clock.Time)
@@ -248,14 +250,18 @@ func (c *Catalog) endMinute(at int64) {
 		c.rows[row.CoinId] = row
 		c.moved[row.CoinId] = true
 	}
-	if next := c.staged.summary; next != nil && next.Time >= c.summary.GetTime() {
+	next := c.staged.summary
+	newer := next != nil && next.Time >= c.summary.GetTime()
+	if newer {
 		c.summary = next
-		c.served.note(next.Time)
 	}
 	clear(c.staged.rows)
 	c.staged = minuteRows{rows: c.staged.rows[:0]}
 	c.minute = max(c.minute, at)
 	c.due.Store(true)
+	if newer {
+		c.served.note(next.Time, func() { c.snapshot.update(c.current, c.build) })
+	}
 }
 
 // Measure takes what candles say of coins, whose rows state that from then on.
@@ -292,6 +298,7 @@ func (c *Catalog) build() *Snapshot {
 			next.Simulated = next.Simulated || notice.Simulated
 		}
 	}
+	c.sources.note(c.clock)
 	return next
 }
 

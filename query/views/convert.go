@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -39,18 +40,27 @@ func (f *Rates) Of(snapshot *Snapshot, now time.Time) []schemas.FiatRate {
 	if held := f.held.Load(); held != nil && held.snapshot == snapshot && held.minute.Equal(minute) {
 		return held.rates
 	}
+	rates := f.blend(snapshot, minute)
+	f.held.Store(&blendedRates{snapshot, minute, rates})
+	return rates
+}
+
+// Past is Of, by a snapshot of the past, which is not held.
+func (f *Rates) Past(snapshot *Snapshot, asOf time.Time) []schemas.FiatRate {
+	return f.blend(snapshot, asOf.UTC().Truncate(time.Minute))
+}
+
+func (f *Rates) blend(snapshot *Snapshot, minute time.Time) []schemas.FiatRate {
 	fixings := make([]*eventsv1.Fixing, 0, len(snapshot.Fixings))
 	heard := map[string]schemas.FiatReading{}
 	for id, fixing := range snapshot.Fixings {
 		fixings = append(fixings, fixing)
 		heard[id.Source] = schemas.FiatReading{Read: snapshot.Read[id.Source], Interval: snapshot.Notices[id.Source].GetInterval()}
 	}
-	rates := slices.DeleteFunc(schemas.BlendFiat(fixings, heard, minute.UnixNano()), func(rate schemas.FiatRate) bool {
+	return slices.DeleteFunc(schemas.BlendFiat(fixings, heard, minute.UnixNano()), func(rate schemas.FiatRate) bool {
 		_, named := f.coins.Fiat(rate.Code)
 		return !named
 	})
-	f.held.Store(&blendedRates{snapshot, minute, rates})
-	return rates
 }
 
 // Conversion states values in USD in another currency.
@@ -78,11 +88,12 @@ func (c Conversion) From(usd float64) float64 {
 type Converter struct {
 	priceCache *PriceCache
 	fiat       *Rates
+	past       *PastCurrencies
 }
 
-// NewConverter makes one over the coins of a price cache and the rates in a catalog.
-func NewConverter(priceCache *PriceCache, catalog *Catalog) *Converter {
-	return &Converter{priceCache: priceCache, fiat: NewFiatRates(priceCache.Coins(), catalog)}
+// NewConverter makes one over the coins of a price cache and the rates in a catalog, and those of the past.
+func NewConverter(priceCache *PriceCache, catalog *Catalog, past *PastCurrencies) *Converter {
+	return &Converter{priceCache: priceCache, fiat: NewFiatRates(priceCache.Coins(), catalog), past: past}
 }
 
 // quoteCoins are the coins that prices can be reported in.
@@ -109,7 +120,26 @@ func (c *Converter) To(vs string, now time.Time) (Conversion, bool) {
 	if code == schemas.USD {
 		return Conversion{Vs: vs, USD: 1, perUSD: 1}, true
 	}
-	rates := c.fiat.All(now)
+	return byRate(vs, c.fiat.All(now))
+}
+
+// RatesAsOf are the rates of currencies that were known at an instant. It fails as PastCurrencies does.
+func (c *Converter) RatesAsOf(ctx context.Context, asOf time.Time) ([]schemas.FiatRate, error) {
+	snapshot, err := c.past.At(ctx, asOf)
+	if err != nil {
+		return nil, err
+	}
+	return c.fiat.Past(snapshot, asOf), nil
+}
+
+// ByRate is the conversion to a currency by its rate, in the order of the codes; false where it has none.
+func (c *Converter) ByRate(vs string, rates []schemas.FiatRate) (Conversion, bool) {
+	return byRate(strings.ToLower(vs), rates)
+}
+
+// byRate is the conversion to a currency by its rate; false where it has none.
+func byRate(vs string, rates []schemas.FiatRate) (Conversion, bool) {
+	code := strings.ToUpper(vs)
 	i, found := slices.BinarySearchFunc(rates, code, func(rate schemas.FiatRate, code string) int { return strings.Compare(rate.Code, code) })
 	if !found {
 		return Conversion{}, false

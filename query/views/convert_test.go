@@ -35,7 +35,7 @@ func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 	}
 	w.Run(`said fixing: {source: "ecb" base: "EUR" quote: "USD" rate: "1.1" date: "2026-11-19"}`)
 	w.Run("minute 2026-11-20T10:00:00Z")
-	w.Serve(append(append(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog), nil, nil).Endpoints(), fiat.New(table, w.Catalog, nil).Endpoints()...),
+	w.Serve(append(append(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), nil, nil).Endpoints(), fiat.New(table, w.Catalog, nil, nil).Endpoints()...),
 		stablecoins.New(w.Prices, w.Catalog, noPegs{}).Endpoints()...))
 	for _, currency := range table.Fiats() {
 		var answer fiat.CurrencyBody

@@ -94,6 +94,12 @@ func (l *Log) Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bo
 	return first, err
 }
 
+// Range hands the records of a partition from one offset to another, both included, to visit, until it fails. The log has them from the
+// brokers or the archive; offsets that neither has are a *stream.HoleError.
+func (l *Log) Range(ctx context.Context, topic string, partition int32, first, last int64, visit func(*kgo.Record) error) error {
+	return stream.ReadRange(ctx, l.brokers, topic, partition, first, last+1, visit)
+}
+
 // Begins returns the first offset that the log has of each partition of a topic, from the brokers or the archive.
 func (l *Log) Begins(ctx context.Context, topic string) (map[int32]int64, error) {
 	starts, _, err := l.brokers.LogBounds(ctx, topic)

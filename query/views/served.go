@@ -110,14 +110,16 @@ type PublishedPrices interface {
 // ErrHistoryBehind means that a price was served which history does not hold yet.
 var ErrHistoryBehind = errors.New("history has not come to the price yet")
 
-// AgedOutError means that an instant lies before the one from which on all prices are kept.
+// AgedOutError means that an instant lies before the one from which on all is kept that its answer is made of.
 type AgedOutError struct {
-	// Since is that instant.
-	Since time.Time
+	// Kept says what is, Since from when on, and Instead what reaches further back.
+	Kept    string
+	Since   time.Time
+	Instead string
 }
 
 func (e *AgedOutError) Error() string {
-	return "every second's price is kept since " + e.Since.Format(time.RFC3339) + " only"
+	return e.Kept + " since " + e.Since.Format(time.RFC3339) + " only"
 }
 
 // AsOf returns the prices of coins that were served at an instant, by coin id; a coin that had none is not among them. What this
@@ -126,14 +128,19 @@ func (e *AgedOutError) Error() string {
 // is kept any more, and with ErrHistoryBehind where one is not kept yet, after it has waited for it for four seconds. Partition and Offset
 // of what was read from history are 0.
 func (b *PriceCache) AsOf(ctx context.Context, history PublishedPrices, coins []schemas.Coin, asOf time.Time) (map[string]*Entry, error) {
+	return onceKept(ctx, func() (map[string]*Entry, error) { return b.asOf(ctx, history, coins, asOf) })
+}
+
+// onceKept reads what history may not hold yet: again, for four seconds, while read fails with ErrHistoryBehind.
+func onceKept[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	for looks := 1; ; looks++ {
-		entries, err := b.asOf(ctx, history, coins, asOf)
+		value, err := read()
 		if !errors.Is(err, ErrHistoryBehind) || looks == behindLooks {
-			return entries, err
+			return value, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ErrHistoryBehind
+			return value, ErrHistoryBehind
 		case <-time.After(behindLook):
 		}
 	}
@@ -202,7 +209,8 @@ func (b *PriceCache) kept(ctx context.Context, history PublishedPrices, coins []
 		return err
 	}
 	if since := time.Unix(oldest, 0).UTC(); asOf.Before(since) {
-		return &AgedOutError{Since: since}
+		return &AgedOutError{Kept: "every second's price is kept", Since: since,
+			Instead: "candles reach further back: /api/v1/charts/{coinId}, and explanations of candle/{coin}/1m/{start}"}
 	}
 	recorded, err := history.ServedWritten(ctx)
 	if err != nil {

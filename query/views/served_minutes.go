@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 const (
@@ -18,25 +19,47 @@ const (
 
 // servedMinutes remembers from which instant of the query's clock on each minute of a fold was served.
 type servedMinutes struct {
+	fold  servedFold
 	mu    sync.Mutex
 	clock func() time.Time // nil: nothing is remembered
 	list  []servedMinute   // in the order of from
 	steps *ServedSteps     // nil: nothing is recorded
 }
 
+// servedFold is a fold of log minutes, of which readers get whole minutes.
+type servedFold int
+
+const (
+	foldOfMarkets servedFold = iota
+	foldOfRates
+	servedFolds
+)
+
+// step is that from which instant on readers get a minute, by its end; both Unix nanoseconds.
+func (f servedFold) step(from, end int64) *eventsv1.ServedStep {
+	if f == foldOfRates {
+		return &eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Rates{Rates: end}}
+	}
+	return &eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Minute{Minute: end}}
+}
+
 // servedMinute is the end of a minute, and the instant; both Unix nanoseconds.
 type servedMinute struct{ from, end int64 }
 
-// note remembers that a minute is served from now on, and records it.
-func (m *servedMinutes) note(end int64) {
+// note remembers that a minute is served from now on, and records it. Where readers are answered, show makes it what they get before: while the
+// first of them made it, the others would get the one before.
+func (m *servedMinutes) note(end int64, show func()) {
 	if m.clock == nil {
 		return
+	}
+	if _, answers := m.steps.began(); answers {
+		show()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock().UnixNano()
 	if m.steps != nil {
-		m.steps.minute(now, end)
+		m.steps.minute(m.fold, now, end)
 	}
 	// Forgotten by halves, so that each is moved once.
 	if old := sort.Search(len(m.list), func(i int) bool { return m.list[i].from >= now-int64(minutesServedFor) }); old > 1 && old > len(m.list)/2 {
@@ -74,6 +97,7 @@ func (m *servedMinutes) at(at time.Time) (end int64, remembered bool) {
 // called before the catalog is filled.
 func (c *Catalog) RememberBy(clock func() time.Time, steps *ServedSteps) {
 	c.served.clock, c.served.steps = clock, steps
+	c.sources.clock, c.sources.steps = clock, steps
 }
 
 // MinutesServedSince is from when on minutes that were served are of use to Recall, at a time.

@@ -40,9 +40,11 @@ type ServedSteps struct {
 	offsets []int64
 	open    []openStep
 	waiting []*eventsv1.ServedStep
-	// end is that of the minute which is served, Unix nanoseconds; 0 for none.
-	end    int64
-	number int64 // only Run uses it
+	// ends are those of the minutes which are served, by fold, Unix nanoseconds; 0 for none.
+	ends [servedFolds]int64
+	// sources are what answers of currencies are made of, nil for nothing.
+	sources *eventsv1.ServedSources
+	number  int64 // only Run uses it
 }
 
 type openStep struct {
@@ -67,13 +69,21 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 			s.step(int32(partition), offset)
 		}
 	}
-	if s.end != 0 {
-		s.ended(s.since)
+	for fold, end := range s.ends {
+		if end != 0 {
+			s.ended(servedFold(fold), s.since)
+		}
+	}
+	if s.sources != nil {
+		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Sources{Sources: s.sources}})
 	}
 }
 
-// began is when the process first answered, Unix nanoseconds; false if it does not answer yet.
+// began is when the process first answered, Unix nanoseconds; false if it does not answer yet, or records nothing.
 func (s *ServedSteps) began() (at int64, answers bool) {
+	if s == nil {
+		return 0, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since, s.clock != nil
@@ -106,19 +116,31 @@ func (s *ServedSteps) step(partition int32, offset int64) {
 	*open = openStep{&eventsv1.ServedStep{Time: now, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: partition, Offset: offset}}}, now}
 }
 
-// minute takes that readers get the whole market as of the end of a minute, from an instant on; both Unix nanoseconds.
-func (s *ServedSteps) minute(from, end int64) {
+// minute takes that readers get what a fold made as of the end of a minute, from an instant on; both Unix nanoseconds.
+func (s *ServedSteps) minute(fold servedFold, from, end int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end = end
+	s.ends[fold] = end
 	if s.clock != nil {
-		s.ended(from)
+		s.ended(fold, from)
 	}
 }
 
-func (s *ServedSteps) ended(from int64) {
+func (s *ServedSteps) ended(fold servedFold, from int64) { s.wait(fold.step(from, s.ends[fold])) }
+
+// readSources takes that answers of currencies are made of records of the sources, from an instant on.
+func (s *ServedSteps) readSources(from int64, read *eventsv1.ServedSources) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sources = read
+	if s.clock != nil {
+		s.wait(&eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Sources{Sources: read}})
+	}
+}
+
+func (s *ServedSteps) wait(step *eventsv1.ServedStep) {
 	if len(s.waiting) < maxSteps {
-		s.waiting = append(s.waiting, &eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Minute{Minute: s.end}})
+		s.waiting = append(s.waiting, step)
 	}
 }
 

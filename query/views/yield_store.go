@@ -33,6 +33,7 @@ type YieldStore struct {
 	staged   []*eventsv1.RateRecord
 	minute   int64
 	mark     *eventsv1.Mark
+	served   servedMinutes
 }
 
 // rateID names a rate.
@@ -62,9 +63,15 @@ type CurrentRates struct {
 
 // NewYieldStore makes an empty store.
 func NewYieldStore() *YieldStore {
-	b := &YieldStore{entries: map[rateID]*eventsv1.RateEntry{}, projects: map[string]*eventsv1.RateProject{}}
+	b := &YieldStore{entries: map[rateID]*eventsv1.RateEntry{}, projects: map[string]*eventsv1.RateProject{}, served: servedMinutes{fold: foldOfRates}}
 	b.Settle()
 	return b
+}
+
+// RememberBy makes the store remember from when on it gave each minute, by a clock, and record it. It must be called before the store is
+// filled.
+func (b *YieldStore) RememberBy(clock func() time.Time, steps *ServedSteps) {
+	b.served.clock, b.served.steps = clock, steps
 }
 
 // Apply takes one record of rates.v1 from its tail.
@@ -104,10 +111,14 @@ func (b *YieldStore) endMinute(at int64, mark *eventsv1.Mark) {
 	}
 	clear(b.staged)
 	b.staged = b.staged[:0]
-	if at > b.minute {
+	newer := at > b.minute
+	if newer {
 		b.minute, b.mark = at, mark
 	}
 	b.due.Store(true)
+	if newer {
+		b.served.note(at, func() { b.snapshot.update(b.current, b.build) })
+	}
 }
 
 // Snapshot is the newest one; it is never nil. Where one is due, the caller makes it; while another does, the one
@@ -140,15 +151,21 @@ func (b *YieldStore) Current(now time.Time) *CurrentRates {
 	if known != nil && known.RateSnapshot == snapshot && at < known.until {
 		return known
 	}
-	next := &CurrentRates{RateSnapshot: snapshot, until: at + int64(RatesKept)}
-	for _, e := range snapshot.Entries {
+	next := snapshot.counting(at)
+	b.counted.Store(next)
+	return next
+}
+
+// counting are the rates that count at a time, Unix nanoseconds.
+func (s *RateSnapshot) counting(at int64) *CurrentRates {
+	next := &CurrentRates{RateSnapshot: s, until: at + int64(RatesKept)}
+	for _, e := range s.Entries {
 		if !RateCounts(e, at) {
 			continue
 		}
 		next.Counted = append(next.Counted, e)
 		next.until = min(next.until, goodUntil(e)+1)
 	}
-	b.counted.Store(next)
 	return next
 }
 

@@ -65,6 +65,8 @@ func Record(topic string, n int) []byte {
 		rec = &eventsv1.ServedRecord{Replica: "replica", Number: int64(n), Time: at, Steps: []*eventsv1.ServedStep{
 			{Time: at, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: 1, Offset: int64(n)}}},
 			{Time: at, Read: &eventsv1.ServedStep_Minute{Minute: second / 60e9 * 60e9}},
+			{Time: at, Read: &eventsv1.ServedStep_Rates{Rates: second / 60e9 * 60e9}},
+			{Time: at, Read: &eventsv1.ServedStep_Sources{Sources: &eventsv1.ServedSources{Last: int64(n), Clock: second}}},
 		}}
 	case schemas.TopicRestatements:
 		rec = &eventsv1.RestatementRecord{Run: "replay-1", Attempt: 1, Time: at, Body: &eventsv1.RestatementRecord_Restatement{Restatement: &eventsv1.Restatement{

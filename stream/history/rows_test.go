@@ -238,12 +238,20 @@ func TestPricesAreReadAsTheyWereServed(t *testing.T) {
 	minute := func(m read.ServedMinute) *eventsv1.ServedStep {
 		return &eventsv1.ServedStep{Time: m.From.UnixNano(), Read: &eventsv1.ServedStep_Minute{Minute: m.End.UnixNano()}}
 	}
+	rates := func(at, end int64) *eventsv1.ServedStep {
+		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Rates{Rates: end}}
+	}
+	sources := func(at, first, last, clock int64) *eventsv1.ServedStep {
+		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Sources{Sources: &eventsv1.ServedSources{First: first, Last: last, Clock: clock}}}
+	}
 	served := func(offset int64, replica string, steps ...*eventsv1.ServedStep) logged {
 		return logged{rows.Place{Topic: schemas.TopicServed, Offset: offset}, &eventsv1.ServedRecord{Replica: replica, Number: offset, Time: noon, Steps: steps}}
 	}
 	insert(t, store, first, next, gone, other,
 		served(0, "one", step(noon+5, 1), minute(minutes[0]), step(noon+second+5, 2), minute(minutes[1])),
-		served(1, "two", step(noon+second+6, 1), step(noon+second+9, 3)), served(2, "one", step(noon+2*second+700, 4)), served(3, "two"))
+		served(1, "two", step(noon+second+6, 1), step(noon+second+9, 3)), served(2, "one", step(noon+2*second+700, 4)), served(3, "two"),
+		served(4, "one", rates(noon+5, noon-60*second), rates(noon+62*second, noon)), served(5, "two", rates(noon+65*second, noon-60*second)),
+		served(6, "one", sources(noon+5, 3, 8, noon), sources(noon+20*second, 3, 9, noon+10*second)), served(7, "two", sources(noon+21*second, 5, 7, noon)))
 
 	for _, test := range []struct {
 		at   int64
@@ -270,6 +278,44 @@ func TestPricesAreReadAsTheyWereServed(t *testing.T) {
 	}
 	if diff := cmp.Diff(minutes, got); diff != "" {
 		t.Errorf("minutes: want(-), got(+):\n%s", diff)
+	}
+	for _, test := range []struct {
+		topic    string
+		at, want int64
+	}{
+		{schemas.TopicMarkets, noon + 2, 0}, {schemas.TopicMarkets, noon + 3, noon - 60*second}, {schemas.TopicMarkets, noon + 61*second, noon},
+		{schemas.TopicRates, noon + 4, 0}, {schemas.TopicRates, noon + 5, noon - 60*second}, {schemas.TopicRates, noon + 62*second - 1, noon - 60*second},
+		{schemas.TopicRates, noon + 62*second, noon}, {schemas.TopicRates, noon + 66*second, noon}, // another process was behind
+		{schemas.TopicRates, noon + 7200*second, noon - 60*second}, // the last step of all is its
+	} {
+		end, err := read.From(store).MinuteServed(t.Context(), test.topic, time.Unix(0, test.at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end.IsZero() != (test.want == 0) || test.want != 0 && end.UnixNano() != test.want {
+			t.Errorf("%s at noon + %s: the minute of %s; want %s", test.topic, time.Duration(test.at-noon), end, time.Unix(0, test.want))
+		}
+	}
+	for _, test := range []struct{ at, first, last, clock int64 }{
+		{noon + 4, 0, 0, 0}, {noon + 5, 3, 8, noon}, {noon + 20*second - 1, 3, 8, noon}, {noon + 20*second, 3, 9, noon + 10*second},
+		{noon + 22*second, 3, 9, noon + 10*second}, // another process was behind
+		{noon + 7200*second, 5, 7, noon},           // the last step of all is its
+	} {
+		got, err := read.From(store).SourcesServed(t.Context(), time.Unix(0, test.at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.GetFirst() != test.first || got.GetLast() != test.last || got.GetClock() != test.clock {
+			t.Errorf("sources at noon + %s: %v; want %d to %d by %d", time.Duration(test.at-noon), got, test.first, test.last, test.clock)
+		}
+	}
+	since, err := read.From(store).SourcesServedSince(t.Context())
+	if err != nil || since.UnixNano() != noon+5 {
+		t.Errorf("of sources it is recorded since %s, %v; want noon + 5 ns", since, err)
+	}
+	since, err = read.From(store).MinuteServedSince(t.Context(), schemas.TopicRates)
+	if err != nil || since.UnixNano() != noon+5 {
+		t.Errorf("it is recorded since %s, %v; want noon + 5 ns", since, err)
 	}
 }
 

@@ -104,6 +104,8 @@ type ServedStep struct {
 	//
 	//	*ServedStep_Prices
 	//	*ServedStep_Minute
+	//	*ServedStep_Rates
+	//	*ServedStep_Sources
 	Read          isServedStep_Read `protobuf_oneof:"read"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -171,6 +173,24 @@ func (x *ServedStep) GetMinute() int64 {
 	return 0
 }
 
+func (x *ServedStep) GetRates() int64 {
+	if x != nil {
+		if x, ok := x.Read.(*ServedStep_Rates); ok {
+			return x.Rates
+		}
+	}
+	return 0
+}
+
+func (x *ServedStep) GetSources() *ServedSources {
+	if x != nil {
+		if x, ok := x.Read.(*ServedStep_Sources); ok {
+			return x.Sources
+		}
+	}
+	return nil
+}
+
 type isServedStep_Read interface {
 	isServedStep_Read()
 }
@@ -184,9 +204,22 @@ type ServedStep_Minute struct {
 	Minute int64 `protobuf:"varint,3,opt,name=minute,proto3,oneof"`
 }
 
+type ServedStep_Rates struct {
+	// Rates is the end of the minute of rates.v1 up to which yields were served, Unix nanoseconds.
+	Rates int64 `protobuf:"varint,4,opt,name=rates,proto3,oneof"`
+}
+
+type ServedStep_Sources struct {
+	Sources *ServedSources `protobuf:"bytes,5,opt,name=sources,proto3,oneof"`
+}
+
 func (*ServedStep_Prices) isServedStep_Read() {}
 
 func (*ServedStep_Minute) isServedStep_Read() {}
+
+func (*ServedStep_Rates) isServedStep_Read() {}
+
+func (*ServedStep_Sources) isServedStep_Read() {}
 
 // ServedPrices names the newest record of a partition of prices.v1 that had been read, by what caused it.
 type ServedPrices struct {
@@ -242,6 +275,69 @@ func (x *ServedPrices) GetOffset() int64 {
 	return 0
 }
 
+// ServedSources names the records of reference.raw.v1 that what is answered of currencies was made of.
+type ServedSources struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// First is the offset of the first record that the process read, Last that of the last one that changes what is answered.
+	First int64 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	Last  int64 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	// Clock is the last clock of the sources that had been read, Unix nanoseconds.
+	Clock         int64 `protobuf:"varint,3,opt,name=clock,proto3" json:"clock,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedSources) Reset() {
+	*x = ServedSources{}
+	mi := &file_events_v1_served_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedSources) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedSources) ProtoMessage() {}
+
+func (x *ServedSources) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_served_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedSources.ProtoReflect.Descriptor instead.
+func (*ServedSources) Descriptor() ([]byte, []int) {
+	return file_events_v1_served_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ServedSources) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *ServedSources) GetLast() int64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *ServedSources) GetClock() int64 {
+	if x != nil {
+		return x.Clock
+	}
+	return 0
+}
+
 var File_events_v1_served_proto protoreflect.FileDescriptor
 
 const file_events_v1_served_proto_rawDesc = "" +
@@ -251,16 +347,22 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x12+\n" +
-	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"u\n" +
+	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xc3\x01\n" +
 	"\n" +
 	"ServedStep\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x121\n" +
 	"\x06prices\x18\x02 \x01(\v2\x17.events.v1.ServedPricesH\x00R\x06prices\x12\x18\n" +
-	"\x06minute\x18\x03 \x01(\x03H\x00R\x06minuteB\x06\n" +
+	"\x06minute\x18\x03 \x01(\x03H\x00R\x06minute\x12\x16\n" +
+	"\x05rates\x18\x04 \x01(\x03H\x00R\x05rates\x124\n" +
+	"\asources\x18\x05 \x01(\v2\x18.events.v1.ServedSourcesH\x00R\asourcesB\x06\n" +
 	"\x04read\"D\n" +
 	"\fServedPrices\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
-	"\x06offset\x18\x02 \x01(\x03R\x06offsetB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\"O\n" +
+	"\rServedSources\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\x03R\x04last\x12\x14\n" +
+	"\x05clock\x18\x03 \x01(\x03R\x05clockB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_served_proto_rawDescOnce sync.Once
@@ -274,20 +376,22 @@ func file_events_v1_served_proto_rawDescGZIP() []byte {
 	return file_events_v1_served_proto_rawDescData
 }
 
-var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_events_v1_served_proto_goTypes = []any{
-	(*ServedRecord)(nil), // 0: events.v1.ServedRecord
-	(*ServedStep)(nil),   // 1: events.v1.ServedStep
-	(*ServedPrices)(nil), // 2: events.v1.ServedPrices
+	(*ServedRecord)(nil),  // 0: events.v1.ServedRecord
+	(*ServedStep)(nil),    // 1: events.v1.ServedStep
+	(*ServedPrices)(nil),  // 2: events.v1.ServedPrices
+	(*ServedSources)(nil), // 3: events.v1.ServedSources
 }
 var file_events_v1_served_proto_depIdxs = []int32{
 	1, // 0: events.v1.ServedRecord.steps:type_name -> events.v1.ServedStep
 	2, // 1: events.v1.ServedStep.prices:type_name -> events.v1.ServedPrices
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 2: events.v1.ServedStep.sources:type_name -> events.v1.ServedSources
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_served_proto_init() }
@@ -298,6 +402,8 @@ func file_events_v1_served_proto_init() {
 	file_events_v1_served_proto_msgTypes[1].OneofWrappers = []any{
 		(*ServedStep_Prices)(nil),
 		(*ServedStep_Minute)(nil),
+		(*ServedStep_Rates)(nil),
+		(*ServedStep_Sources)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -305,7 +411,7 @@ func file_events_v1_served_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_served_proto_rawDesc), len(file_events_v1_served_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -101,3 +101,83 @@ func (r Reader) ServedWritten(ctx context.Context) (time.Time, error) {
 	}
 	return time.Time{}, nil
 }
+
+// MinuteServed reads the end of the minute of a topic that is folded by the minute up to which any process served it at an instant, the last
+// of all; zero where nothing is recorded of the instant or before.
+func (r Reader) MinuteServed(ctx context.Context, topic string, at time.Time) (time.Time, error) {
+	// Of the steps of some minutes the last minute counts, since processes read at paces of their own; of a time without steps the last one.
+	for _, since := range []time.Time{at.Add(-servedSoon), {}} {
+		query, args := `SELECT maxOrNull(read) FROM (SELECT read FROM served_topics WHERE topic = ? AND time > fromUnixTimestamp64Nano(?, 'UTC')
+			AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC LIMIT ?)`, []any{topic}
+		if topic == schemas.TopicMarkets {
+			query, args = `SELECT maxOrNull(read) FROM (SELECT toInt64(minute) AS read FROM served_minutes WHERE time > fromUnixTimestamp64Nano(?, 'UTC')
+			AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC LIMIT ?)`, nil
+		}
+		from, most := since.UnixNano(), 1000
+		if since.IsZero() {
+			from, most = 0, 1
+		}
+		var read *int64
+		if err := r.store.Conn().QueryRow(ctx, query, append(args, from, at.UnixNano(), most)...).Scan(&read); err != nil {
+			return time.Time{}, fmt.Errorf("reading up to which minute %s was served by %s: %w", topic, at.UTC().Format(time.RFC3339Nano), history.Unavailable(err))
+		}
+		if read != nil {
+			return time.Unix(*read, 0).UTC(), nil
+		}
+	}
+	return time.Time{}, nil
+}
+
+// MinuteServedSince reads from which instant on it is recorded up to which minute a topic was served; zero where nothing is.
+func (r Reader) MinuteServedSince(ctx context.Context, topic string) (time.Time, error) {
+	query, args := "SELECT minOrNull(time) FROM served_topics WHERE topic = ?", []any{topic}
+	if topic == schemas.TopicMarkets {
+		query, args = "SELECT minOrNull(time) FROM served_minutes", nil
+	}
+	var since *time.Time
+	if err := r.store.Conn().QueryRow(ctx, query, args...).Scan(&since); err != nil {
+		return time.Time{}, fmt.Errorf("reading since when it is recorded how %s was served: %w", topic, history.Unavailable(err))
+	}
+	if since == nil {
+		return time.Time{}, nil
+	}
+	return since.UTC(), nil
+}
+
+// SourcesServed reads of which records of reference.raw.v1 answers of currencies were made at an instant, by the process that had read most of
+// them; nil where nothing is recorded of the instant or before.
+func (r Reader) SourcesServed(ctx context.Context, at time.Time) (*eventsv1.ServedSources, error) {
+	for _, window := range []struct {
+		since int64
+		order string
+	}{
+		{at.Add(-servedSoon).UnixNano(), "last DESC, clock DESC, time DESC"},
+		{0, "time DESC, last DESC"},
+	} {
+		found, err := history.Select(ctx, r.store, `SELECT first, last, toUnixTimestamp64Nano(clock) FROM served_sources
+			WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY `+window.order+" LIMIT 1",
+			[]any{window.since, at.UnixNano()}, func(rows driver.Rows) (*eventsv1.ServedSources, error) {
+				s := &eventsv1.ServedSources{}
+				return s, rows.Scan(&s.First, &s.Last, &s.Clock)
+			})
+		if err != nil {
+			return nil, fmt.Errorf("reading what of the sources was served by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+		}
+		if len(found) > 0 {
+			return found[0], nil
+		}
+	}
+	return nil, nil
+}
+
+// SourcesServedSince reads from which instant on it is recorded of what answers of currencies were made; zero where nothing is.
+func (r Reader) SourcesServedSince(ctx context.Context) (time.Time, error) {
+	var since *time.Time
+	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM served_sources").Scan(&since); err != nil {
+		return time.Time{}, fmt.Errorf("reading since when it is recorded what of the sources was served: %w", history.Unavailable(err))
+	}
+	if since == nil {
+		return time.Time{}, nil
+	}
+	return since.UTC(), nil
+}

@@ -1,14 +1,16 @@
 package rows
 
 import (
-	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"time"
 
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// servedRows are rows of served_prices and served_minutes: one for each step of a record.
+// servedRows are rows of served_prices, served_minutes, served_topics and served_sources: one for each step of a record.
 type servedRows struct {
-	prices, minutes columnBatch[servedStep]
+	prices, minutes, topics, sources columnBatch[servedStep]
 }
 
 // servedStep is a step and the process that took it.
@@ -24,10 +26,16 @@ func newServedRows() topicRows {
 		newColumnBatch("served_prices", statusOf("partition", func(s servedStep) int32 { return s.GetPrices().GetPartition() }), instantOf("time", at),
 			lowCardinalityOf("replica", replica), integerOf("ticks_offset", func(s servedStep) int64 { return s.GetPrices().GetOffset() })),
 		newColumnBatch("served_minutes", instantOf("time", at), lowCardinalityOf("replica", replica), secondOf("minute", func(s servedStep) int64 { return s.GetMinute() })),
+		newColumnBatch("served_topics", lowCardinalityOf("topic", func(servedStep) string { return schemas.TopicRates }), instantOf("time", at),
+			lowCardinalityOf("replica", replica), integerOf("read", func(s servedStep) int64 { return s.GetRates() / int64(time.Second) })),
+		newColumnBatch("served_sources", instantOf("time", at), lowCardinalityOf("replica", replica), integerOf("first", func(s servedStep) int64 { return s.GetSources().GetFirst() }),
+			integerOf("last", func(s servedStep) int64 { return s.GetSources().GetLast() }), instantOf("clock", func(s servedStep) int64 { return s.GetSources().GetClock() })),
 	}
 }
 
-func (r *servedRows) all() []native.Rows { return []native.Rows{&r.prices, &r.minutes} }
+func (r *servedRows) all() []native.Rows {
+	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources}
+}
 
 func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
 	rec := record.(*eventsv1.ServedRecord)
@@ -37,6 +45,10 @@ func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
 			r.prices.appendRaw(p, servedStep{s, rec.Replica})
 		case *eventsv1.ServedStep_Minute:
 			r.minutes.appendRaw(p, servedStep{s, rec.Replica})
+		case *eventsv1.ServedStep_Rates:
+			r.topics.appendRaw(p, servedStep{s, rec.Replica})
+		case *eventsv1.ServedStep_Sources:
+			r.sources.appendRaw(p, servedStep{s, rec.Replica})
 		}
 	}
 	return len(rec.Steps) > 0

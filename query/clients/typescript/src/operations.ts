@@ -170,23 +170,34 @@ export abstract class Operations {
   getFiat(asked: {
     /** ISO 4217 code, case-insensitive. */
     symbol: string
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   }): Promise<types.FiatCurrencyBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/{symbol}" }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/fiat/{symbol}", query: ["asOf"] }, asked)
   }
 
   /** Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
-  getFiatRates(): Promise<types.FiatRatesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/rates/usd" }, {})
+  getFiatRates(asked: {
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.FiatRatesBody> {
+    return this.ask({ method: "GET", path: "/api/v1/fiat/rates/usd", query: ["asOf"] }, asked)
   }
 
   /** Number of currencies, and how many have no fresh rate. */
-  getFiatStats(): Promise<types.FiatStatsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/stats" }, {})
+  getFiatStats(asked: {
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.FiatStatsBody> {
+    return this.ask({ method: "GET", path: "/api/v1/fiat/stats", query: ["asOf"] }, asked)
   }
 
   /** Time of the last and of the next poll of exchange rates. */
-  getFiatStatus(): Promise<types.FiatStatusBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/status" }, {})
+  getFiatStatus(asked: {
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.FiatStatusBody> {
+    return this.ask({ method: "GET", path: "/api/v1/fiat/status", query: ["asOf"] }, asked)
   }
 
   /** Totals and dominance of the whole market, current or as of a past time. */
@@ -282,7 +293,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now; vs may be usd, btc or eth. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesPriceBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices/{symbol}", query: ["region", "vs", "explain", "asOf"] }, asked)
@@ -344,8 +355,10 @@ export abstract class Operations {
     limit?: number
     /** Adds the inputs of each rate and a recomputation. */
     explain?: boolean
+    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   }): Promise<types.RatesSymbolBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}", query: ["category", "provider", "limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}", query: ["category", "provider", "limit", "explain", "asOf"] }, asked)
   }
 
   /** Number of coins that rose and fell within 24 hours, by rank segment. */
@@ -526,8 +539,11 @@ export abstract class Operations {
   }
 
   /** Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
-  listFiat(): Promise<types.FiatListBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat" }, {})
+  listFiat(asked: {
+    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.FiatListBody> {
+    return this.ask({ method: "GET", path: "/api/v1/fiat", query: ["asOf"] }, asked)
   }
 
   /** Prices of several coins, current or as of a past time. */
@@ -538,7 +554,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now; vs may be usd, btc or eth. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesListBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices", query: ["symbols", "vs", "explain", "asOf"] }, asked)
@@ -587,8 +603,10 @@ export abstract class Operations {
     limit?: number
     /** Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
+    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): Promise<types.RatesListBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf"] }, asked)
   }
 
   /** Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three polling intervals are left out. All pages, a row at a time; limit is how long a page is. */
@@ -601,8 +619,10 @@ export abstract class Operations {
     provider?: string
     /** Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): AsyncGenerator<types.RatesEntry, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "rates"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "rates"] }, asked)
   }
 
   /** The newest coins. */
@@ -766,7 +786,9 @@ export abstract class Operations {
     symbol?: string
     /** Only this category. */
     category?: "lending" | "staking" | "borrowing" | "price"
+    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): Promise<types.RatesSummaryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/summary", query: ["symbol", "category"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/summary", query: ["symbol", "category", "asOf"] }, asked)
   }
 }

@@ -181,32 +181,45 @@ class AsyncOperations:
         answer: types.GlobalstatsFearGreedBody = await self._ask("GET", "/api/v1/global-stats/fear-greed", {}, {}, {})
         return answer
 
-    async def get_fiat(self, symbol: str) -> types.FiatCurrencyBody:
+    async def get_fiat(self, symbol: str, *, as_of: str | datetime | None = None) -> types.FiatCurrencyBody:
         """Exchange rate of the US dollar in one currency, with its sources. Each source has one vote: the median of those that are
         fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days
         after its own; a rate set within a day for three intervals.
 
         symbol: ISO 4217 code, case-insensitive.
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
         """
-        answer: types.FiatCurrencyBody = await self._ask("GET", "/api/v1/fiat/{symbol}", {"symbol": symbol}, {}, {})
+        answer: types.FiatCurrencyBody = await self._ask("GET", "/api/v1/fiat/{symbol}", {"symbol": symbol}, {"asOf": as_of}, {})
         return answer
 
-    async def get_fiat_rates(self) -> types.FiatRatesBody:
+    async def get_fiat_rates(self, *, as_of: str | datetime | None = None) -> types.FiatRatesBody:
         """Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts,
         after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a
         rate set within a day for three intervals.
+
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
         """
-        answer: types.FiatRatesBody = await self._ask("GET", "/api/v1/fiat/rates/usd", {}, {}, {})
+        answer: types.FiatRatesBody = await self._ask("GET", "/api/v1/fiat/rates/usd", {}, {"asOf": as_of}, {})
         return answer
 
-    async def get_fiat_stats(self) -> types.FiatStatsBody:
-        """Number of currencies, and how many have no fresh rate."""
-        answer: types.FiatStatsBody = await self._ask("GET", "/api/v1/fiat/stats", {}, {}, {})
+    async def get_fiat_stats(self, *, as_of: str | datetime | None = None) -> types.FiatStatsBody:
+        """Number of currencies, and how many have no fresh rate.
+
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
+        """
+        answer: types.FiatStatsBody = await self._ask("GET", "/api/v1/fiat/stats", {}, {"asOf": as_of}, {})
         return answer
 
-    async def get_fiat_status(self) -> types.FiatStatusBody:
-        """Time of the last and of the next poll of exchange rates."""
-        answer: types.FiatStatusBody = await self._ask("GET", "/api/v1/fiat/status", {}, {}, {})
+    async def get_fiat_status(self, *, as_of: str | datetime | None = None) -> types.FiatStatusBody:
+        """Time of the last and of the next poll of exchange rates.
+
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
+        """
+        answer: types.FiatStatusBody = await self._ask("GET", "/api/v1/fiat/status", {}, {"asOf": as_of}, {})
         return answer
 
     async def get_global_metrics(self, *, as_of: str | datetime | None = None) -> types.GlobalstatsMetricsBody:
@@ -309,8 +322,8 @@ class AsyncOperations:
         vs: Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by
-        when prices were written. Names of coins and countries of providers are those of now; vs may be usd, btc or eth.
-        Default: now. A date alone is its beginning in UTC.
+        when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
+        beginning in UTC.
         """
         answer: types.PricesPriceBody = await self._ask("GET", "/api/v1/prices/{symbol}", {"symbol": symbol}, {"region": region, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -357,7 +370,7 @@ class AsyncOperations:
         answer: types.RatesProviderBody = await self._ask("GET", "/api/v1/rates/providers/{provider}", {"provider": provider}, {}, {})
         return answer
 
-    async def get_rates(self, symbol: str, *, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, explain: bool | None = None) -> types.RatesSymbolBody:
+    async def get_rates(self, symbol: str, *, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.RatesSymbolBody:
         """Current yields of a coin, and its prices by exchange. Entries that the source has not reported for three polling
         intervals are left out; a coin without any yield has an empty list.
 
@@ -367,8 +380,10 @@ class AsyncOperations:
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         explain: Adds the inputs of each rate and a recomputation.
+        as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        are those of now. Default: now. A date alone is its beginning in UTC.
         """
-        answer: types.RatesSymbolBody = await self._ask("GET", "/api/v1/rates/{symbol}", {"symbol": symbol}, {"category": category, "provider": provider, "limit": limit, "explain": explain}, {})
+        answer: types.RatesSymbolBody = await self._ask("GET", "/api/v1/rates/{symbol}", {"symbol": symbol}, {"category": category, "provider": provider, "limit": limit, "explain": explain, "asOf": as_of}, {})
         return answer
 
     async def get_sentiment(self, *, as_of: str | datetime | None = None) -> types.GlobalstatsSentimentBody:
@@ -535,12 +550,15 @@ class AsyncOperations:
         answer: types.CoinsFeaturedBody = await self._ask("GET", "/api/v1/coins/featured", {}, {"limit": limit}, {})
         return answer
 
-    async def list_fiat(self) -> types.FiatListBody:
+    async def list_fiat(self, *, as_of: str | datetime | None = None) -> types.FiatListBody:
         """Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh
         counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its
         own; a rate set within a day for three intervals.
+
+        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        is its beginning in UTC.
         """
-        answer: types.FiatListBody = await self._ask("GET", "/api/v1/fiat", {}, {}, {})
+        answer: types.FiatListBody = await self._ask("GET", "/api/v1/fiat", {}, {"asOf": as_of}, {})
         return answer
 
     async def list_prices(self, symbols: Sequence[str], *, vs: str | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.PricesListBody:
@@ -550,8 +568,8 @@ class AsyncOperations:
         vs: Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by
-        when prices were written. Names of coins and countries of providers are those of now; vs may be usd, btc or eth.
-        Default: now. A date alone is its beginning in UTC.
+        when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
+        beginning in UTC.
         """
         answer: types.PricesListBody = await self._ask("GET", "/api/v1/prices", {}, {"symbols": symbols, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -585,7 +603,7 @@ class AsyncOperations:
         answer: types.RatesSeriesBody = await self._ask("GET", "/api/v1/rates/history", {}, {"country": country, "product": product, "coin": coin, "platform": platform, "timeframe": timeframe, "limit": limit}, {})
         return answer
 
-    async def list_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, offset: int | None = None) -> types.RatesListBody:
+    async def list_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, offset: int | None = None, as_of: str | datetime | None = None) -> types.RatesListBody:
         """Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry
         for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three
         polling intervals are left out.
@@ -596,11 +614,13 @@ class AsyncOperations:
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         offset: Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         """
-        answer: types.RatesListBody = await self._ask("GET", "/api/v1/rates", {}, {"symbol": symbol, "category": category, "provider": provider, "limit": limit, "offset": offset}, {})
+        answer: types.RatesListBody = await self._ask("GET", "/api/v1/rates", {}, {"symbol": symbol, "category": category, "provider": provider, "limit": limit, "offset": offset, "asOf": as_of}, {})
         return answer
 
-    def iter_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None) -> AsyncIterator[types.RatesEntry]:
+    def iter_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, as_of: str | datetime | None = None) -> AsyncIterator[types.RatesEntry]:
         """Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry
         for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three
         polling intervals are left out. All pages, a row at a time; limit is how long a page is.
@@ -610,8 +630,10 @@ class AsyncOperations:
         category: Only this category.
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         """
-        return self._pages("/api/v1/rates", {"symbol": symbol, "category": category, "provider": provider}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'rates'))
+        return self._pages("/api/v1/rates", {"symbol": symbol, "category": category, "provider": provider, "asOf": as_of}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'rates'))
 
     async def list_recent_coins(self, *, limit: int | None = None) -> types.CoinsRecentBody:
         """The newest coins.
@@ -753,12 +775,14 @@ class AsyncOperations:
         answer: types.PricesSummaryBody = await self._ask("GET", "/api/v1/prices/summary", {}, {}, {})
         return answer
 
-    async def summarize_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None) -> types.RatesSummaryBody:
+    async def summarize_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, as_of: str | datetime | None = None) -> types.RatesSummaryBody:
         """Lowest, highest and mean yield of each coin by category.
 
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         category: Only this category.
+        as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         """
-        answer: types.RatesSummaryBody = await self._ask("GET", "/api/v1/rates/summary", {}, {"symbol": symbol, "category": category}, {})
+        answer: types.RatesSummaryBody = await self._ask("GET", "/api/v1/rates/summary", {}, {"symbol": symbol, "category": category, "asOf": as_of}, {})
         return answer

@@ -1,0 +1,42 @@
+package querytest
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history/rows"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// Log is a log of the test's own, with all topics, and who writes to it.
+func (w *World) Log() (*views.Log, *kgo.Client) {
+	w.T.Helper()
+	reach := stream.Config{Brokers: []string{streamtest.Kfake(w.T)}, ClientID: "test"}
+	client, err := reach.NewProducer()
+	w.Must(err)
+	w.T.Cleanup(client.Close)
+	w.Must(stream.CreateTopics(w.T.Context(), client, schemas.Topics, 1, func(schemas.Topic) map[string]string { return nil }))
+	return views.NewLog(reach, nil), client
+}
+
+// RecordServed keeps the steps of a process in the store, as one that ends writes them to the log.
+func (w *World) RecordServed(steps *views.ServedSteps, replica string) {
+	w.T.Helper()
+	ended, end := context.WithCancel(w.T.Context())
+	end()
+	w.Must(steps.Run(ended, replica, servedRecorder{w}, slog.New(slog.DiscardHandler)))
+}
+
+type servedRecorder struct{ w *World }
+
+func (r servedRecorder) WriteServed(ctx context.Context, record *eventsv1.ServedRecord) error {
+	var b rows.Batch
+	b.Add(rows.Place{Topic: schemas.TopicServed, Offset: r.w.Offset()}, record)
+	return b.Insert(ctx, r.w.Store, "")
+}

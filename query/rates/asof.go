@@ -1,0 +1,74 @@
+package rates
+
+import (
+	"context"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// Served is where it is read what was served at past instants.
+type Served struct {
+	Yields *views.PastYields
+	Ranks  *views.PastRanks
+	Prices views.PublishedPrices
+}
+
+const asOfDoc = "Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now"
+
+var (
+	asOfParam     = query.AsOfParam(asOfDoc + ". Default: now.")
+	asOfListParam = query.AsOfParam(asOfDoc + "; needs a category other than price. Default: now.")
+)
+
+func (u *Unit) getBySymbolAsOf(ctx context.Context, r *query.Request, asOf time.Time) (query.Answer, error) {
+	if r.Flag("explain") {
+		return query.Answer{}, query.NotSupported("explain", "which requests the yields came with is not kept as it was served: "+
+			"/api/v1/explain/rate/{provider}/{category}/{pool}?asOf=%s explains each", query.FormatTime(asOf.UnixNano()))
+	}
+	current, err := u.served.Yields.At(ctx, asOf)
+	if err != nil {
+		return query.Answer{}, query.FaultOfPast(err, asOf)
+	}
+	ix := u.indexOf(current, u.catalog.Snapshot().Coins)
+	f, err := u.narrowed(ix, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	v := coinVersion{index: ix, age: ix.age(asOf)}
+	if f.prices() {
+		entries, err := u.priceCache.AsOf(ctx, u.served.Prices, []schemas.Coin{f.coin.own}, asOf)
+		if err != nil {
+			return query.Answer{}, query.FaultOfPast(err, asOf)
+		}
+		v.price = u.freshOf(entries[f.coin.id], asOf)
+	}
+	body, simulated := u.ratesOf(&f, v, r)
+	answer, err := query.Encode(body)
+	answer.Simulated = simulated
+	return answer, err
+}
+
+// listAsOf answers for several coins as of an instant, with what encode makes of the rates that counted then.
+func (u *Unit) listAsOf(ctx context.Context, r *query.Request, asOf time.Time, encode func(*index, *filter, version) (query.Answer, error)) (query.Answer, error) {
+	if category := r.Text("category"); category == "" || category == categoryPrice {
+		return query.Answer{}, query.NotSupported("category", "up to which second a list with prices was complete is not kept as it was served: "+
+			"with asOf take lending, staking or borrowing; /api/v1/rates/{symbol} and /api/v1/prices have the prices of then")
+	}
+	current, err := u.served.Yields.At(ctx, asOf)
+	if err != nil {
+		return query.Answer{}, query.FaultOfPast(err, asOf)
+	}
+	ranked, err := u.served.Ranks.Order(ctx, u.catalog.Snapshot(), asOf)
+	if err != nil {
+		return query.Answer{}, query.FaultOfPast(err, asOf)
+	}
+	ix := u.indexOf(current, ranked)
+	f, err := u.narrowed(ix, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	return encode(ix, &f, version{index: ix, age: ix.age(asOf)})
+}

@@ -1,0 +1,211 @@
+package rates_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/rates"
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// asked are the requests that answer the past.
+var asked = []string{
+	"/api/v1/rates/eth?limit=9&", "/api/v1/rates/SOL?category=lending&", "/api/v1/rates?category=lending&", "/api/v1/rates?category=borrowing&limit=3&offset=1&",
+	"/api/v1/rates?category=lending&provider=aave&symbol=eth&", "/api/v1/rates/summary?category=staking&",
+}
+
+// pastWorld is a log with what folds of minutes wrote, and processes that read it as its clock goes.
+type pastWorld struct {
+	*querytest.World
+	client *kgo.Client
+	log    *views.Log
+	index  uint32
+}
+
+// answered are the answers to what was asked at an instant.
+type answered struct {
+	at     time.Time
+	bodies []string
+}
+
+func (w *pastWorld) ask(at time.Time, past bool) answered {
+	w.T.Helper()
+	a := answered{at: at}
+	for _, path := range asked {
+		if past {
+			path += "asOf=" + at.Format(time.RFC3339Nano)
+		}
+		a.bodies = append(a.bodies, w.get(path))
+	}
+	return a
+}
+
+func (w *pastWorld) get(path string) string {
+	w.T.Helper()
+	response, err := http.Get(w.Base() + path)
+	w.Must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	w.Must(err)
+	return fmt.Sprint(response.StatusCode, " ", string(body))
+}
+
+// minuteRecord is what a fold writes of a minute, by the mark that such records have.
+type minuteRecord interface {
+	eventsv1.Marked
+	MarshalVT() ([]byte, error)
+}
+
+// write writes what a fold made of a minute to the log, and returns it as a tail hands it over.
+func (w *pastWorld) write(topic string, end time.Time, records ...minuteRecord) (read []views.TailRecord) {
+	w.T.Helper()
+	var written []*kgo.Record
+	for _, rec := range records {
+		value, err := rec.MarshalVT()
+		w.Must(err)
+		written = append(written, &kgo.Record{Topic: topic, Key: []byte("x"), Value: value, Timestamp: end})
+	}
+	w.Must(w.client.ProduceSync(w.T.Context(), written...).FirstErr())
+	for i, rec := range records {
+		read = append(read, views.TailRecord{Offset: written[i].Offset, Marked: rec})
+	}
+	return read
+}
+
+func (w *pastWorld) mark(end time.Time) *eventsv1.Mark {
+	w.index++
+	return &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano(), Index: w.index}
+}
+
+// process begins to answer, without anything read.
+func (w *pastWorld) process() *views.ServedSteps {
+	w.Yields, w.Catalog = views.NewYieldStore(), views.NewCatalog(w.Prices.Coins())
+	steps, now := views.NewPriceCache(w.Prices.Coins()).Steps(), func() time.Time { return w.Now }
+	w.Yields.RememberBy(now, steps)
+	w.Catalog.RememberBy(now, steps)
+	w.World.Serve(rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{Yields: views.NewPastYields(w.Yields, w.log, w.History()),
+		Ranks: views.NewPastRanks(w.Catalog, w.log, w.History()), Prices: w.History()}, views.NewRateCharts(w.Yields, w.History()), states{}, venues).Endpoints())
+	return steps
+}
+
+// offers are what a fold writes of the rates of a minute: some reported, some of them ended.
+func (w *pastWorld) offers(random *rand.Rand, end time.Time) (records []minuteRecord) {
+	for _, provider := range []string{"aave", "lido", "okx"} {
+		for _, category := range []string{schemas.RateLending, schemas.RateStaking, schemas.RateBorrowing} {
+			for i, coin := range []string{"bitcoin", "ethereum", "solana", "nobody-knows"} {
+				if random.IntN(3) == 0 {
+					continue
+				}
+				heard := end.Add(-time.Duration(random.Int64N(int64(time.Minute)))).UnixNano()
+				records = append(records, &eventsv1.RateRecord{Mark: w.mark(end), Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{
+					Provider: provider, Source: provider, Category: category, CoinId: coin, Symbol: "S", ProviderSymbol: "S", Pool: fmt.Sprint(coin, i%2), Apy: random.Float64() * 9, Time: end.UnixNano(),
+					Heard: heard, Ended: random.IntN(9) == 0, Said: &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: int64(40 * time.Second), IngestTime: heard}}}})
+			}
+		}
+	}
+	if random.IntN(3) == 0 {
+		records = append(records, &eventsv1.RateRecord{Mark: w.mark(end), Body: &eventsv1.RateRecord_Project{Project: &eventsv1.RateProject{Slug: "aave", Name: fmt.Sprint("Aave ", end.Unix()), Time: end.UnixNano()}}})
+	}
+	return append(records, &eventsv1.RateRecord{Mark: w.mark(end), Body: &eventsv1.RateRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano()}}})
+}
+
+// ranked are what a fold writes of the rows of a minute.
+func (w *pastWorld) ranked(random *rand.Rand, end time.Time) (records []minuteRecord) {
+	ranks := random.Perm(3)
+	for i, coin := range []string{"bitcoin", "ethereum", "solana"} {
+		records = append(records, &eventsv1.MarketRecord{Mark: w.mark(end), Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{CoinId: coin, Time: end.UnixNano(),
+			Price: float64(random.IntN(5)), Rank: uint32(ranks[i] + 1)}}})
+	}
+	return append(records, &eventsv1.MarketRecord{Mark: w.mark(end), Body: &eventsv1.MarketRecord_Summary{Summary: &eventsv1.Summary{Time: end.UnixNano()}}},
+		&eventsv1.MarketRecord{Mark: w.mark(end), Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano()}}})
+}
+
+// What is asked for as of an instant is what was answered then, byte for byte: by the process that answered and by another one, from the log,
+// in which each minute lies before it is served, and those to come beside it.
+func TestYieldsAsTheyWereServed(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	w := &pastWorld{World: newWorld(t)}
+	w.log, w.client = w.Log()
+	w.Open(enginetest.Migrated(t))
+	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.Now = begin.Add(time.Second)
+	steps := w.process()
+	steps.Begin(func() time.Time { return w.Now })
+	var answers []answered
+	for i := range 81 { // more than what holds without being repeated
+		end := begin.Add(time.Duration(i) * time.Minute)
+		offers, ranks := w.write(schemas.TopicRates, end, w.offers(random, end)...), w.write(schemas.TopicMarkets, end, w.ranked(random, end)...)
+		asks := i%25 == 4 // of the first the log has all that ever was, of the last only what is repeated
+		if asks {
+			w.Now = end.Add(time.Duration(random.IntN(2000)) * time.Millisecond) // it is written, and not served yet
+			answers = append(answers, w.ask(w.Now, false))
+		}
+		w.Now = end.Add(time.Duration(3000+random.IntN(10_000)) * time.Millisecond)
+		for _, rec := range offers {
+			w.Must(w.Yields.Apply(rec))
+		}
+		for _, rec := range ranks {
+			w.Must(w.Catalog.ApplyMarkets(rec))
+		}
+		if asks {
+			answers = append(answers, w.ask(w.Now, false))
+			w.Now = w.Now.Add(time.Duration(random.IntN(40_000)) * time.Millisecond)
+			answers = append(answers, w.ask(w.Now, false))
+		}
+	}
+	answers = append(answers, w.ask(w.Now, false))
+	check := func(process string) {
+		t.Helper()
+		for _, was := range answers {
+			for i, body := range w.ask(was.at, true).bodies {
+				if body != was.bodies[i] {
+					t.Fatalf("%s: %s as of %s:\n%s\nwhat was answered then:\n%s", process, asked[i], was.at, body, was.bodies[i])
+				}
+				if !strings.HasPrefix(body, "200 ") {
+					t.Fatalf("%s: %s as of %s: %s", process, asked[i], was.at, body)
+				}
+			}
+		}
+	}
+	w.Now = w.Now.Add(time.Hour)
+	check("the process that answered")
+	first, last := answers[0].bodies[0], answers[len(answers)-1].bodies[0]
+	if first == last || !strings.Contains(last, `"category":"lending"`) {
+		t.Errorf("nothing moved: %s and %s", first, last)
+	}
+
+	// Another process, which knows only what the first one recorded; before that nobody answered.
+	w.RecordServed(steps, "first")
+	w.process()
+	check("another process")
+	before := begin.Add(-time.Hour).Format(time.RFC3339)
+	for path, want := range map[string]string{
+		"/api/v1/rates/eth?asOf=" + before:                                                                 "410 AGED_OUT availableFrom",
+		"/api/v1/rates?category=lending&asOf=" + before:                                                    "410 AGED_OUT availableFrom",
+		"/api/v1/rates?asOf=" + answers[0].at.Format(time.RFC3339Nano):                                     "400 NOT_SUPPORTED category",
+		"/api/v1/rates/summary?category=price&asOf=" + answers[0].at.Format(time.RFC3339Nano):              "400 NOT_SUPPORTED category",
+		"/api/v1/rates/eth?explain=1&asOf=" + answers[0].at.Format(time.RFC3339Nano):                       "400 NOT_SUPPORTED explain",
+		"/api/v1/rates/eth?asOf=" + w.Now.Add(time.Minute).Format(time.RFC3339Nano):                        "400 VALIDATION_ERROR asOf",
+		"/api/v1/rates?category=lending&provider=nobody&asOf=" + answers[0].at.Format(time.RFC3339Nano):    "404 nobody",
+		"/api/v1/rates/" + "no-such-coin" + "?asOf=" + answers[len(answers)-1].at.Format(time.RFC3339Nano): "404 no-such-coin",
+	} {
+		got := w.get(path)
+		if words := strings.Fields(want); slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(got, word) }) {
+			t.Errorf("%s: got %s; want %s", path, got, want)
+		}
+	}
+}

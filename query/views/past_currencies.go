@@ -1,0 +1,176 @@
+package views
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
+)
+
+// servedSources remembers from which instant of the query's clock on answers of currencies were made of which records of the sources.
+type servedSources struct {
+	clock func() time.Time // nil: nothing is remembered
+	steps *ServedSteps     // nil: nothing is recorded
+	// first and last are the offsets of what was read, last of what counts for currencies; known means that anything was read. Who takes
+	// records holds the catalog's mutex.
+	first, last int64
+	known       bool
+	// fixing are the sources of rates.
+	fixing map[string]bool
+	mu     sync.Mutex
+	list   []servedSource // in the order of from
+}
+
+type servedSource struct {
+	from int64 // Unix nanoseconds
+	read *eventsv1.ServedSources
+}
+
+// take notes a record that was read.
+func (s *servedSources) take(offset int64, rec *eventsv1.ReferenceRecord) {
+	if !s.known {
+		s.known, s.first, s.last, s.fixing = true, offset, offset, map[string]bool{}
+	}
+	if fixing := rec.GetFixing(); fixing != nil {
+		s.fixing[fixing.Source] = true
+	}
+	// Requests to sources of all else change nothing, and are most of them.
+	if rec.GetFixing() != nil || rec.GetNotice() != nil || s.fixing[rec.GetFetch().GetSource()] {
+		s.last = offset
+	}
+}
+
+// note remembers that answers are made of what was read so far, and records it.
+func (s *servedSources) note(clock int64) {
+	if s.clock == nil || !s.known {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.list); n > 0 && s.list[n-1].read.Last == s.last && s.list[n-1].read.Clock == clock {
+		return
+	}
+	now := s.clock().UnixNano()
+	read := &eventsv1.ServedSources{First: s.first, Last: s.last, Clock: clock}
+	if s.steps != nil {
+		s.steps.readSources(now, read)
+	}
+	// Forgotten by halves, so that each is moved once.
+	if old := sort.Search(len(s.list), func(i int) bool { return s.list[i].from >= now-int64(servedFor) }); old > 1 && old > len(s.list)/2 {
+		s.list = append(s.list[:0], s.list[old-1:]...)
+	}
+	s.list = append(s.list, servedSource{now, read})
+}
+
+// at is what answers were made of at an instant; nil where that is not remembered.
+func (s *servedSources) at(at time.Time) *eventsv1.ServedSources {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].from > at.UnixNano() })
+	if i == 0 {
+		return nil
+	}
+	return s.list[i-1].read
+}
+
+// SourcesHistory is where it is kept of which records answers of currencies were made.
+type SourcesHistory interface {
+	// SourcesServed returns of which they were made at an instant; nil where nothing is recorded of it or before.
+	SourcesServed(ctx context.Context, at time.Time) (*eventsv1.ServedSources, error)
+	// SourcesServedSince returns from which instant on that is recorded; zero where nothing is.
+	SourcesServedSince(ctx context.Context) (time.Time, error)
+	// ServedWritten is up to when all is kept that was recorded of what was served.
+	ServedWritten(ctx context.Context) (time.Time, error)
+}
+
+// SourcesLog is the log as what was known of currencies is made again of it.
+type SourcesLog interface {
+	// Range hands the records of a partition of a topic from one offset to another, both included, to visit.
+	Range(ctx context.Context, topic string, partition int32, first, last int64, visit func(*kgo.Record) error) error
+}
+
+// PastCurrencies are what was known of currencies at past instants: the records of the sources that had been read then, by the code that read
+// them. Safe for concurrent use.
+type PastCurrencies struct {
+	current *servedSources
+	coins   *schemas.CoinTable
+	log     SourcesLog
+	history SourcesHistory
+	held    *pastViews[[2]int64, *Snapshot]
+}
+
+// NewPastCurrencies reads them from the log, by what a catalog of what is current remembers and history has recorded.
+func NewPastCurrencies(current *Catalog, log SourcesLog, history SourcesHistory) *PastCurrencies {
+	return &PastCurrencies{current: &current.sources, coins: current.table, log: log, history: history, held: newPastViews[[2]int64, *Snapshot]()}
+}
+
+// At returns a snapshot of an instant that has what sources stated of currencies, and nothing else. It fails with an *AgedOutError where it is
+// not recorded what was served or not in the log any more, and with ErrHistoryBehind where that is not kept yet, after it has waited for it
+// for four seconds.
+func (p *PastCurrencies) At(ctx context.Context, at time.Time) (*Snapshot, error) {
+	read, err := onceKept(ctx, func() (*eventsv1.ServedSources, error) { return p.served(ctx, at) })
+	if err != nil {
+		return nil, fmt.Errorf("reading currencies as of %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	snapshot, err := p.held.get(ctx, [2]int64{read.First, read.Last}, func(ctx context.Context) (*Snapshot, error) { return p.make(ctx, read) })
+	if err != nil {
+		return nil, fmt.Errorf("reading currencies as of %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	timed := *snapshot
+	timed.SourcesTime = read.Clock
+	return &timed, nil
+}
+
+// served is of which records answers were made at an instant.
+func (p *PastCurrencies) served(ctx context.Context, at time.Time) (*eventsv1.ServedSources, error) {
+	began, answers := p.current.steps.began()
+	if answers && at.UnixNano() >= began {
+		if read := p.current.at(at); read != nil {
+			return read, nil
+		}
+	}
+	recorded, err := p.history.ServedWritten(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if answers && recorded.Before(logged(min(at.UnixNano(), began))) {
+		return nil, ErrHistoryBehind
+	}
+	read, err := p.history.SourcesServed(ctx, at)
+	if err != nil || read != nil {
+		return read, err
+	}
+	since, err := p.history.SourcesServedSince(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if since.IsZero() {
+		since = time.Unix(0, began).UTC()
+	}
+	return nil, &AgedOutError{Kept: "which rates of currencies were served is recorded", Since: since, Instead: "v_fixings and v_fiat reach further back: /api/v1/sql"}
+}
+
+// make reads what sources stated of currencies.
+func (p *PastCurrencies) make(ctx context.Context, read *eventsv1.ServedSources) (*Snapshot, error) {
+	catalog := NewCatalog(p.coins)
+	err := p.log.Range(ctx, schemas.TopicReferenceRaw, 0, read.First, read.Last, func(r *kgo.Record) error {
+		record, err := schemas.DecodeRecord(schemas.TopicReferenceRaw, r.Value)
+		if reported, is := record.(*eventsv1.ReferenceRecord); err != nil || !is || reported.GetFixing() == nil && reported.GetNotice() == nil && reported.GetFetch() == nil {
+			return nil
+		}
+		return catalog.ApplyReference(stream.TailRecord{Partition: r.Partition, Offset: r.Offset, Key: r.Key, Value: r.Value})
+	})
+	if err != nil {
+		return nil, err
+	}
+	catalog.due.Store(true)
+	catalog.Settle()
+	return catalog.Snapshot(), nil
+}
