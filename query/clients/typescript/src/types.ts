@@ -1913,6 +1913,41 @@ export interface MessageRateUpdate {
   type: "rate_update"
 }
 
+export interface MessageReplay {
+  /** Is repeated in what answers the message */
+  id?: string
+  /** Whether a replay rests */
+  paused?: boolean
+  /** How many seconds of the log a replay sends in one. Absent: as many as are read */
+  speed?: number
+  type: "replay"
+}
+
+export interface MessageReplayEnd {
+  /** To go on behind this message, keep it once the message is processed. Opaque; only in messages to clients that asked for something beyond the plain stream */
+  cursor?: string
+  /** How many were sent, of all channels */
+  elements: number
+  /** The id of the message that is answered */
+  id?: string
+  /** Log time */
+  timestamp: string
+  type: "replay_end"
+}
+
+export interface MessageReplaying {
+  /** To go on behind this message, keep it once the message is processed. Opaque; only in messages to clients that asked for something beyond the plain stream */
+  cursor?: string
+  /** The id of the message that is answered */
+  id?: string
+  paused: boolean
+  /** Seconds of the log in one; absent: as many as are read */
+  speed?: number
+  /** Log time */
+  timestamp: string
+  type: "replaying"
+}
+
 export interface MessageResume {
   /** Go on where this cursor was given: the last one whose message was processed */
   cursor?: string
@@ -1971,6 +2006,8 @@ export interface MessageSubscribe {
   cursor?: string
   /** latest: the newest price of each coin; all: every price, exactly once over any number of connections, each begun with the last cursor */
   delivery?: "latest" | "all"
+  /** Begin at this instant of the past, with everything since: a replay, that ends in the present or at to */
+  from?: string
   /** After how long a silence a heartbeat with a cursor is sent, in milliseconds */
   heartbeatMs?: number
   /** Is repeated in what answers the message */
@@ -1979,8 +2016,12 @@ export interface MessageSubscribe {
   intervalMs?: number
   /** false: no initial_prices and nothing else of before the subscription */
   snapshot?: boolean
+  /** How many seconds of the log a replay sends in one. Absent: as many as are read */
+  speed?: number
   /** Coins, by symbol or id. Absent: all that have their symbol */
   symbols?: string[]
+  /** The instant up to which a replay goes; the connection is closed behind it. Absent: it goes on with the present */
+  to?: string
   type: "subscribe"
 }
 

@@ -1959,6 +1959,45 @@ class MessageRateUpdate(TypedDict):
     type: Literal['rate_update']
 
 
+class MessageReplay(TypedDict):
+    id: NotRequired[str]
+    """Is repeated in what answers the message"""
+    paused: NotRequired[bool]
+    """Whether a replay rests"""
+    speed: NotRequired[float]
+    """How many seconds of the log a replay sends in one. Absent: as many as are read"""
+    type: Literal['replay']
+
+
+class MessageReplayEnd(TypedDict):
+    cursor: NotRequired[str]
+    """To go on behind this message, keep it once the message is processed. Opaque; only in messages to clients that asked for
+    something beyond the plain stream
+    """
+    elements: int
+    """How many were sent, of all channels"""
+    id: NotRequired[str]
+    """The id of the message that is answered"""
+    timestamp: str
+    """Log time"""
+    type: Literal['replay_end']
+
+
+class MessageReplaying(TypedDict):
+    cursor: NotRequired[str]
+    """To go on behind this message, keep it once the message is processed. Opaque; only in messages to clients that asked for
+    something beyond the plain stream
+    """
+    id: NotRequired[str]
+    """The id of the message that is answered"""
+    paused: bool
+    speed: NotRequired[float]
+    """Seconds of the log in one; absent: as many as are read"""
+    timestamp: str
+    """Log time"""
+    type: Literal['replaying']
+
+
 class MessageResume(TypedDict):
     cursor: NotRequired[str]
     """Go on where this cursor was given: the last one whose message was processed"""
@@ -1997,26 +2036,7 @@ class MessageStale(TypedDict):
     type: Literal['stale']
 
 
-class MessageSubscribe(TypedDict):
-    channels: NotRequired[list[Literal['prices', 'candles:1m', 'candles:5m', 'candles:15m', 'candles:1h', 'candles:4h', 'candles:1d', 'global', 'rates', 'peg', 'inputs', 'sources', 'ticks']]]
-    """What is sent from then on, and nothing else. Absent: what was sent before, at first prices"""
-    cursor: NotRequired[str]
-    """Go on where this cursor was given: the last one whose message was processed"""
-    delivery: NotRequired[Literal['latest', 'all']]
-    """latest: the newest price of each coin; all: every price, exactly once over any number of connections, each begun with the
-    last cursor
-    """
-    heartbeatMs: NotRequired[float]
-    """After how long a silence a heartbeat with a cursor is sent, in milliseconds"""
-    id: NotRequired[str]
-    """Is repeated in what answers the message"""
-    intervalMs: NotRequired[float]
-    """The least time between two messages of prices, in milliseconds; 1000 with delivery all"""
-    snapshot: NotRequired[bool]
-    """false: no initial_prices and nothing else of before the subscription"""
-    symbols: NotRequired[list[str]]
-    """Coins, by symbol or id. Absent: all that have their symbol"""
-    type: Literal['subscribe']
+MessageSubscribe = TypedDict("MessageSubscribe", {"channels": "NotRequired[list[Literal['prices', 'candles:1m', 'candles:5m', 'candles:15m', 'candles:1h', 'candles:4h', 'candles:1d', 'global', 'rates', 'peg', 'inputs', 'sources', 'ticks']]]", "cursor": "NotRequired[str]", "delivery": "NotRequired[Literal['latest', 'all']]", "from": "NotRequired[str]", "heartbeatMs": "NotRequired[float]", "id": "NotRequired[str]", "intervalMs": "NotRequired[float]", "snapshot": "NotRequired[bool]", "speed": "NotRequired[float]", "symbols": "NotRequired[list[str]]", "to": "NotRequired[str]", "type": "Literal['subscribe']"})
 
 
 class MessageSubscribed(TypedDict):
