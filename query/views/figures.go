@@ -10,6 +10,10 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
+// StatisticsStaleAfter is the age from which statistics of the whole market are stale: three times their interval of
+// refresh, of which the longest is five minutes.
+const StatisticsStaleAfter = 15 * time.Minute
+
 const (
 	oneDay = 24 * time.Hour
 	// figuresLook is how often the price cache is asked whether a new minute began, in real time: under an accelerated clock
@@ -294,4 +298,10 @@ func (f *Figures) DayAgo(coin schemas.Coin, at int64) (float64, bool) {
 	}
 	price := held.Of(coin).DayAgo
 	return price, price > 0
+}
+
+// Mean is that of n numbers, of which the sum, the least and the greatest are known. It is within these: rounding would put
+// that of three times 0.1 at 0.10000000000000002.
+func Mean(sum float64, n int, least, greatest float64) float64 {
+	return min(max(sum/float64(n), least), greatest)
 }
