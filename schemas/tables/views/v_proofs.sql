@@ -18,4 +18,4 @@ AS SELECT generation AS replay, JSONExtractString(r.record, 'view') AS view, JSO
     JSONExtract(r.record, 'result', 'outside', 'Nullable(Int64)') AS outside, JSONExtract(r.record, 'result', 'seconds', 'Nullable(Float64)') AS seconds,
     toDateTime64(r.written, 9, 'UTC') AS published
 FROM {database}.replays AS r FINAL WHERE log_partition = -1
-COMMENT 'Each replay and what its comparison found, one row a replay, kept for ever'
+COMMENT 'Each replay and what its comparison found, one row a replay, kept as long as the tables: the log does not have it'
