@@ -2,9 +2,7 @@ package fiat_test
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -23,39 +21,11 @@ import (
 // asked are the requests that answer the past.
 var asked = []string{"/api/v1/fiat?", "/api/v1/fiat/eur?", "/api/v1/fiat/rates/usd?", "/api/v1/fiat/stats?", "/api/v1/fiat/status?", "/api/v1/prices/btc?vs=jpy&"}
 
-// answered are the answers to what was asked at an instant.
-type answered struct {
-	at     time.Time
-	bodies []string
-}
-
 // pastWorld is a log with what sources stated, and processes that read it as its clock goes.
 type pastWorld struct {
 	*querytest.World
 	log    *views.Log
 	client *kgo.Client
-}
-
-func (w *pastWorld) ask(at time.Time, past bool) answered {
-	w.T.Helper()
-	a := answered{at: at}
-	for _, path := range asked {
-		if past {
-			path += "asOf=" + at.Format(time.RFC3339Nano)
-		}
-		a.bodies = append(a.bodies, w.get(path))
-	}
-	return a
-}
-
-func (w *pastWorld) get(path string) string {
-	w.T.Helper()
-	response, err := http.Get(w.Base() + path)
-	w.Must(err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	w.Must(err)
-	return fmt.Sprint(response.StatusCode, " ", string(body))
 }
 
 // write writes what a source stated to the log, and returns it as a tail hands it over.
@@ -130,12 +100,12 @@ func TestCurrenciesAsTheyWereServed(t *testing.T) {
 			Source: "ecb", Base: "USD", Quote: quote, Rate: "1.5", Date: w.Now.Format(time.DateOnly), IngestTime: w.Now.UnixNano()}}})))
 	}
 	w.Catalog.Settle()
-	var answers []answered
+	var answers []querytest.Answered
 	for i := range 60 {
 		w.Now = w.Now.Add(time.Duration(1+random.IntN(9000)) * time.Millisecond)
 		rec := w.write(w.stated(random))
 		if i%15 == 7 {
-			answers = append(answers, w.ask(w.Now, false)) // it is written, and not read yet
+			answers = append(answers, w.Ask(w.Now, false, asked)) // it is written, and not read yet
 			w.Now = w.Now.Add(time.Millisecond)
 		}
 		w.Must(w.Catalog.ApplyReference(rec))
@@ -144,27 +114,27 @@ func TestCurrenciesAsTheyWereServed(t *testing.T) {
 			w.Catalog.Snapshot() // someone reads it
 		}
 		if i%15 == 7 {
-			answers = append(answers, w.ask(w.Now, false))
+			answers = append(answers, w.Ask(w.Now, false, asked))
 			w.Now = w.Now.Add(time.Millisecond)
 			price()
 		}
 	}
-	answers = append(answers, w.ask(w.Now, false))
-	check := func(process string, asked []string, all []answered) {
+	answers = append(answers, w.Ask(w.Now, false, asked))
+	check := func(process string, asked []string, all []querytest.Answered) {
 		t.Helper()
 		for _, was := range all {
-			got := w.ask(was.at, true)
+			got := w.Ask(was.At, true, asked)
 			for i := range asked {
-				if got.bodies[i] != was.bodies[i] || !strings.HasPrefix(got.bodies[i], "200 ") {
-					t.Fatalf("%s: %s as of %s:\n%s\nwhat was answered then:\n%s", process, asked[i], was.at, got.bodies[i], was.bodies[i])
+				if got.Bodies[i] != was.Bodies[i] || !strings.HasPrefix(got.Bodies[i], "200 ") {
+					t.Fatalf("%s: %s as of %s:\n%s\nwhat was answered then:\n%s", process, asked[i], was.At, got.Bodies[i], was.Bodies[i])
 				}
 			}
 		}
 	}
 	w.Now = w.Now.Add(5 * time.Minute)
 	check("the process that answered", asked, answers)
-	if answers[0].bodies[2] == answers[len(answers)-1].bodies[2] {
-		t.Errorf("nothing moved: %s", answers[0].bodies[2])
+	if answers[0].Bodies[2] == answers[len(answers)-1].Bodies[2] {
+		t.Errorf("nothing moved: %s", answers[0].Bodies[2])
 	}
 
 	// Another process, which knows only what the first one recorded; before that nobody answered.
@@ -174,10 +144,10 @@ func TestCurrenciesAsTheyWereServed(t *testing.T) {
 	check("another process", asked[:len(asked)-1], answers) // no table has the price
 	for path, want := range map[string]string{
 		"/api/v1/fiat?asOf=" + began.Add(-time.Minute).Format(time.RFC3339):      "410 AGED_OUT availableFrom",
-		"/api/v1/fiat/xxx?asOf=" + answers[0].at.Format(time.RFC3339Nano):        "404 XXX",
+		"/api/v1/fiat/zzz?asOf=" + answers[0].At.Format(time.RFC3339Nano):        "404 ZZZ",
 		"/api/v1/fiat/stats?asOf=" + w.Now.Add(time.Second).Format(time.RFC3339): "400 VALIDATION_ERROR asOf",
 	} {
-		got := w.get(path)
+		got := w.Get(path)
 		for _, word := range strings.Fields(want) {
 			if !strings.Contains(got, word) {
 				t.Errorf("%s: got %s; want %s", path, got, want)

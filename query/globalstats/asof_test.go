@@ -3,7 +3,6 @@ package globalstats_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"testing"
@@ -19,31 +18,7 @@ import (
 )
 
 // asked are the operations that answer the past.
-var asked = []string{"metrics", "sentiment", "sentiment/51-100", "sentiment/all"}
-
-// answered are the bodies of what was asked at an instant.
-type answered struct {
-	at     time.Time
-	bodies []string
-}
-
-func (w *world) ask(at time.Time, past bool) answered {
-	w.T.Helper()
-	a := answered{at: at}
-	for _, operation := range asked {
-		path := w.Base() + "/api/v1/global-stats/" + operation
-		if past {
-			path += "?asOf=" + at.Format(time.RFC3339Nano)
-		}
-		response, err := http.Get(path)
-		w.Must(err)
-		body, err := io.ReadAll(response.Body)
-		w.Must(err)
-		response.Body.Close()
-		a.bodies = append(a.bodies, fmt.Sprint(response.StatusCode, " ", string(body)))
-	}
-	return a
-}
+var asked = []string{"/api/v1/global-stats/metrics?", "/api/v1/global-stats/sentiment?", "/api/v1/global-stats/sentiment/51-100?", "/api/v1/global-stats/sentiment/all?"}
 
 // randomSummary is one of a minute with everything that is kept of it.
 func randomSummary(random *rand.Rand, end time.Time) *eventsv1.Summary {
@@ -75,7 +50,7 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = begin
 	steps.Begin(func() time.Time { return w.Now })
-	var answers []answered
+	var answers []querytest.Answered
 	served := map[time.Time]time.Time{}
 	for i := range 12 {
 		end := begin.Add(time.Duration(i) * time.Minute)
@@ -84,7 +59,7 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 		}
 		if i > 0 {
 			w.Now = end.Add(time.Duration(random.IntN(4000)) * time.Millisecond) // it has ended, and is not served yet
-			answers = append(answers, w.ask(w.Now, false))
+			answers = append(answers, w.Ask(w.Now, false, asked))
 		}
 		w.Now = end.Add(time.Duration(5000+random.IntN(10_000)) * time.Millisecond)
 		summary := randomSummary(random, end)
@@ -99,16 +74,16 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 		}
 		w.Must(b.Insert(t.Context(), w.Store, ""))
 		served[w.Now] = end
-		answers = append(answers, w.ask(w.Now, false))
+		answers = append(answers, w.Ask(w.Now, false, asked))
 		w.Now = w.Now.Add(time.Duration(random.IntN(40_000)) * time.Millisecond)
-		answers = append(answers, w.ask(w.Now, false))
+		answers = append(answers, w.Ask(w.Now, false, asked))
 	}
 	w.Now = w.Now.Add(time.Hour)
 	for _, was := range answers {
-		again := w.ask(was.at, true)
-		for i, body := range again.bodies {
-			if body != was.bodies[i] {
-				t.Errorf("%s as of %s:\n%s\nwhat was answered then:\n%s", asked[i], was.at, body, was.bodies[i])
+		again := w.Ask(was.At, true, asked)
+		for i, body := range again.Bodies {
+			if body != was.Bodies[i] {
+				t.Errorf("%s as of %s:\n%s\nwhat was answered then:\n%s", asked[i], was.At, body, was.Bodies[i])
 			}
 		}
 	}
@@ -117,18 +92,18 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 	w.Catalog = views.NewCatalog(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	w.serve()
 	for _, was := range answers {
-		status, seconds := timestamp(t, w.ask(was.at, true).bodies[0])
-		then, newest := was.at.Add(-time.Minute), int64(0)
+		status, seconds := timestamp(t, w.Ask(was.At, true, asked).Bodies[0])
+		then, newest := was.At.Add(-time.Minute), int64(0)
 		for at, end := range served {
-			if at.After(was.at) && seconds == end.Unix() {
-				t.Errorf("as of %s the minute %s is answered, which was served at %s first", was.at, end, at)
+			if at.After(was.At) && seconds == end.Unix() {
+				t.Errorf("as of %s the minute %s is answered, which was served at %s first", was.At, end, at)
 			}
 			if !end.After(then) {
 				newest = max(newest, end.Unix())
 			}
 		}
 		if want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[newest > 0]; status != want || seconds != newest {
-			t.Errorf("as of %s: %d, the minute of %d; want %d, %d", was.at, status, seconds, want, newest)
+			t.Errorf("as of %s: %d, the minute of %d; want %d, %d", was.At, status, seconds, want, newest)
 		}
 	}
 
@@ -138,9 +113,9 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 	w.Must(err)
 	w.Catalog.Recall(before)
 	for _, was := range answers {
-		for i, body := range w.ask(was.at, true).bodies {
-			if body != was.bodies[i] {
-				t.Errorf("%s as of %s, of another process:\n%s\nwhat was answered then:\n%s", asked[i], was.at, body, was.bodies[i])
+		for i, body := range w.Ask(was.At, true, asked).Bodies {
+			if body != was.Bodies[i] {
+				t.Errorf("%s as of %s, of another process:\n%s\nwhat was answered then:\n%s", asked[i], was.At, body, was.Bodies[i])
 			}
 		}
 	}

@@ -2,7 +2,11 @@ package querytest
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -13,6 +17,36 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
+
+// Answered are the answers to paths at an instant, each with its status before it.
+type Answered struct {
+	At     time.Time
+	Bodies []string
+}
+
+// Ask asks paths, each of which ends with what a parameter may follow; past asks for what was answered at the instant.
+func (w *World) Ask(at time.Time, past bool, paths []string) Answered {
+	w.T.Helper()
+	a := Answered{At: at}
+	for _, path := range paths {
+		if past {
+			path += "asOf=" + at.Format(time.RFC3339Nano)
+		}
+		a.Bodies = append(a.Bodies, w.Get(path))
+	}
+	return a
+}
+
+// Get is the answer to a path, with its status before it.
+func (w *World) Get(path string) string {
+	w.T.Helper()
+	response, err := http.Get(w.Base() + path)
+	w.Must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	w.Must(err)
+	return fmt.Sprint(response.StatusCode, " ", string(body))
+}
 
 // Log is a log of the test's own, with all topics, and who writes to it.
 func (w *World) Log() (*views.Log, *kgo.Client) {

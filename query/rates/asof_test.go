@@ -2,9 +2,7 @@ package rates_test
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -32,34 +30,6 @@ type pastWorld struct {
 	client *kgo.Client
 	log    *views.Log
 	index  uint32
-}
-
-// answered are the answers to what was asked at an instant.
-type answered struct {
-	at     time.Time
-	bodies []string
-}
-
-func (w *pastWorld) ask(at time.Time, past bool) answered {
-	w.T.Helper()
-	a := answered{at: at}
-	for _, path := range asked {
-		if past {
-			path += "asOf=" + at.Format(time.RFC3339Nano)
-		}
-		a.bodies = append(a.bodies, w.get(path))
-	}
-	return a
-}
-
-func (w *pastWorld) get(path string) string {
-	w.T.Helper()
-	response, err := http.Get(w.Base() + path)
-	w.Must(err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	w.Must(err)
-	return fmt.Sprint(response.StatusCode, " ", string(body))
 }
 
 // minuteRecord is what a fold writes of a minute, by the mark that such records have.
@@ -145,14 +115,14 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 	w.Now = begin.Add(time.Second)
 	steps := w.process()
 	steps.Begin(func() time.Time { return w.Now })
-	var answers []answered
+	var answers []querytest.Answered
 	for i := range 81 { // more than what holds without being repeated
 		end := begin.Add(time.Duration(i) * time.Minute)
 		offers, ranks := w.write(schemas.TopicRates, end, w.offers(random, end)...), w.write(schemas.TopicMarkets, end, w.ranked(random, end)...)
 		asks := i%25 == 4 // of the first the log has all that ever was, of the last only what is repeated
 		if asks {
 			w.Now = end.Add(time.Duration(random.IntN(2000)) * time.Millisecond) // it is written, and not served yet
-			answers = append(answers, w.ask(w.Now, false))
+			answers = append(answers, w.Ask(w.Now, false, asked))
 		}
 		w.Now = end.Add(time.Duration(3000+random.IntN(10_000)) * time.Millisecond)
 		for _, rec := range offers {
@@ -162,28 +132,28 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 			w.Must(w.Catalog.ApplyMarkets(rec))
 		}
 		if asks {
-			answers = append(answers, w.ask(w.Now, false))
+			answers = append(answers, w.Ask(w.Now, false, asked))
 			w.Now = w.Now.Add(time.Duration(random.IntN(40_000)) * time.Millisecond)
-			answers = append(answers, w.ask(w.Now, false))
+			answers = append(answers, w.Ask(w.Now, false, asked))
 		}
 	}
-	answers = append(answers, w.ask(w.Now, false))
+	answers = append(answers, w.Ask(w.Now, false, asked))
 	check := func(process string) {
 		t.Helper()
 		for _, was := range answers {
-			for i, body := range w.ask(was.at, true).bodies {
-				if body != was.bodies[i] {
-					t.Fatalf("%s: %s as of %s:\n%s\nwhat was answered then:\n%s", process, asked[i], was.at, body, was.bodies[i])
+			for i, body := range w.Ask(was.At, true, asked).Bodies {
+				if body != was.Bodies[i] {
+					t.Fatalf("%s: %s as of %s:\n%s\nwhat was answered then:\n%s", process, asked[i], was.At, body, was.Bodies[i])
 				}
 				if !strings.HasPrefix(body, "200 ") {
-					t.Fatalf("%s: %s as of %s: %s", process, asked[i], was.at, body)
+					t.Fatalf("%s: %s as of %s: %s", process, asked[i], was.At, body)
 				}
 			}
 		}
 	}
 	w.Now = w.Now.Add(time.Hour)
 	check("the process that answered")
-	first, last := answers[0].bodies[0], answers[len(answers)-1].bodies[0]
+	first, last := answers[0].Bodies[0], answers[len(answers)-1].Bodies[0]
 	if first == last || !strings.Contains(last, `"category":"lending"`) {
 		t.Errorf("nothing moved: %s and %s", first, last)
 	}
@@ -196,14 +166,14 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/rates/eth?asOf=" + before:                                                                 "410 AGED_OUT availableFrom",
 		"/api/v1/rates?category=lending&asOf=" + before:                                                    "410 AGED_OUT availableFrom",
-		"/api/v1/rates?asOf=" + answers[0].at.Format(time.RFC3339Nano):                                     "400 NOT_SUPPORTED category",
-		"/api/v1/rates/summary?category=price&asOf=" + answers[0].at.Format(time.RFC3339Nano):              "400 NOT_SUPPORTED category",
-		"/api/v1/rates/eth?explain=1&asOf=" + answers[0].at.Format(time.RFC3339Nano):                       "400 NOT_SUPPORTED explain",
+		"/api/v1/rates?asOf=" + answers[0].At.Format(time.RFC3339Nano):                                     "400 NOT_SUPPORTED category",
+		"/api/v1/rates/summary?category=price&asOf=" + answers[0].At.Format(time.RFC3339Nano):              "400 NOT_SUPPORTED category",
+		"/api/v1/rates/eth?explain=1&asOf=" + answers[0].At.Format(time.RFC3339Nano):                       "400 NOT_SUPPORTED explain",
 		"/api/v1/rates/eth?asOf=" + w.Now.Add(time.Minute).Format(time.RFC3339Nano):                        "400 VALIDATION_ERROR asOf",
-		"/api/v1/rates?category=lending&provider=nobody&asOf=" + answers[0].at.Format(time.RFC3339Nano):    "404 nobody",
-		"/api/v1/rates/" + "no-such-coin" + "?asOf=" + answers[len(answers)-1].at.Format(time.RFC3339Nano): "404 no-such-coin",
+		"/api/v1/rates?category=lending&provider=nobody&asOf=" + answers[0].At.Format(time.RFC3339Nano):    "404 nobody",
+		"/api/v1/rates/" + "no-such-coin" + "?asOf=" + answers[len(answers)-1].At.Format(time.RFC3339Nano): "404 no-such-coin",
 	} {
-		got := w.get(path)
+		got := w.Get(path)
 		if words := strings.Fields(want); slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(got, word) }) {
 			t.Errorf("%s: got %s; want %s", path, got, want)
 		}

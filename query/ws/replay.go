@@ -275,6 +275,7 @@ func (s *subscriber) finishReplay() {
 // joined means that a feed has come to the present: the replay bounds it no longer, and is over with the last of them.
 func (s *subscriber) joined(f *feed) {
 	f.replay = nil
+	s.uninformed = s.uninformed || f == s.feed
 	for _, other := range s.feeds() {
 		if other.replay != nil {
 			return

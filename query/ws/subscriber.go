@@ -83,6 +83,8 @@ type subscriber struct {
 	priceless, whole bool
 	// replay is how fast its feeds may go on, and up to where; nil: to the present at once.
 	replay *replay
+	// uninformed means that it has come to the present of the prices, and has yet to be sent which of them are stale.
+	uninformed bool
 	// reached is up to where it was sent the prices, in delivery latest.
 	reached position
 	// heartbeat is after which silence it is sent the cursor, 0 for never; wrote is when something was last written.
@@ -241,9 +243,13 @@ func (s *subscriber) offer(r *round, all selection) (claimed, merged bool) {
 	return s.claimed(), merged
 }
 
-// offerFeed lets the feed go on to the round's position. States are no part of it.
+// offerFeed lets the feed go on to the round's position. States are no part of it. Its caller holds h.mu and s.mu.
 func (s *subscriber) offerFeed(r *round, all selection) {
 	s.feed.offered = r.position
+	if s.uninformed {
+		s.uninformed = false
+		s.feed.hub.present(s, s.selected(all))
+	}
 	if len(r.states) == 0 || s.replay != nil { // states are of the present
 		return
 	}
