@@ -69,15 +69,15 @@ func (s *servedSources) note(clock int64) {
 	s.list = append(s.list, servedSource{now, read})
 }
 
-// at is what answers were made of at an instant; nil where that is not remembered.
-func (s *servedSources) at(at time.Time) *eventsv1.ServedSources {
+// at is what answers were made of at an instant; false where that is not remembered.
+func (s *servedSources) at(at time.Time) (read *eventsv1.ServedSources, remembered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].from > at.UnixNano() })
 	if i == 0 {
-		return nil
+		return nil, false
 	}
-	return s.list[i-1].read
+	return s.list[i-1].read, true
 }
 
 // SourcesHistory is where it is kept of which records answers of currencies were made.
@@ -130,31 +130,15 @@ func (p *PastCurrencies) At(ctx context.Context, at time.Time) (*Snapshot, error
 
 // served is of which records answers were made at an instant.
 func (p *PastCurrencies) served(ctx context.Context, at time.Time) (*eventsv1.ServedSources, error) {
-	began, answers := p.current.steps.began()
-	if answers && at.UnixNano() >= began {
-		if read := p.current.at(at); read != nil {
-			return read, nil
-		}
-	}
-	recorded, err := p.history.ServedWritten(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if answers && recorded.Before(logged(min(at.UnixNano(), began))) {
-		return nil, ErrHistoryBehind
-	}
-	read, err := p.history.SourcesServed(ctx, at)
-	if err != nil || read != nil {
-		return read, err
-	}
-	since, err := p.history.SourcesServedSince(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if since.IsZero() {
-		since = time.Unix(0, began).UTC()
-	}
-	return nil, &AgedOutError{Kept: "which rates of currencies were served is recorded", Since: since, Instead: "v_fixings and v_fiat reach further back: /api/v1/sql"}
+	return whatServed(ctx, p.current.steps, p.history, at, serving[*eventsv1.ServedSources]{
+		remembered: p.current.at,
+		recorded: func(ctx context.Context) (*eventsv1.ServedSources, bool, error) {
+			read, err := p.history.SourcesServed(ctx, at)
+			return read, read != nil, err
+		},
+		since: p.history.SourcesServedSince,
+		aged:  AgedOutError{Kept: "which rates of currencies were served is recorded", Instead: "v_fixings and v_fiat reach further back: /api/v1/sql"},
+	})
 }
 
 // make reads what sources stated of currencies.

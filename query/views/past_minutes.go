@@ -140,34 +140,57 @@ func (p *pastMinutes[T]) at(ctx context.Context, at time.Time) (value T, err err
 	return value, nil
 }
 
-// minute is the end of the minute that was served at an instant, Unix nanoseconds: by what this process remembers since it answers, else by
-// what was recorded.
+// minute is the end of the minute that was served at an instant, Unix nanoseconds.
 func (p *pastMinutes[T]) minute(ctx context.Context, at time.Time) (int64, error) {
-	began, answers := p.served.steps.began()
+	return whatServed(ctx, p.served.steps, p.history, at, serving[int64]{
+		remembered: p.served.at,
+		recorded: func(ctx context.Context) (int64, bool, error) {
+			end, err := p.history.MinuteServed(ctx, p.topic, at)
+			return end.UnixNano(), !end.IsZero(), err
+		},
+		since: func(ctx context.Context) (time.Time, error) { return p.history.MinuteServedSince(ctx, p.topic) },
+		aged:  AgedOutError{Kept: "which minute was served is recorded", Instead: pastInstead},
+	})
+}
+
+// serving is where it is known what was served at an instant: what this process remembers, what is recorded, since when, and what the
+// error says where neither knows.
+type serving[T any] struct {
+	remembered func(at time.Time) (T, bool)
+	recorded   func(ctx context.Context) (T, bool, error)
+	since      func(ctx context.Context) (time.Time, error)
+	aged       AgedOutError
+}
+
+// whatServed is what was served at an instant: by what this process remembers since it answers, else by what was recorded. It fails with
+// ErrHistoryBehind where that is not kept yet, and with an *AgedOutError where nothing is recorded of the instant.
+func whatServed[T any](ctx context.Context, steps *ServedSteps, history interface {
+	ServedWritten(ctx context.Context) (time.Time, error)
+}, at time.Time, of serving[T]) (none T, err error) {
+	began, answers := steps.began()
 	if answers && at.UnixNano() >= began {
-		if end, remembered := p.served.at(at); remembered {
-			return end, nil
+		if served, remembered := of.remembered(at); remembered {
+			return served, nil
 		}
 	}
-	recorded, err := p.history.ServedWritten(ctx)
+	written, err := history.ServedWritten(ctx)
 	if err != nil {
-		return 0, err
+		return none, err
 	}
-	if answers && recorded.Before(logged(min(at.UnixNano(), began))) {
-		return 0, ErrHistoryBehind
+	if answers && written.Before(logged(min(at.UnixNano(), began))) {
+		return none, ErrHistoryBehind
 	}
-	end, err := p.history.MinuteServed(ctx, p.topic, at)
-	if err != nil || !end.IsZero() {
-		return end.UnixNano(), err
+	served, recorded, err := of.recorded(ctx)
+	if err != nil || recorded {
+		return served, err
 	}
-	since, err := p.history.MinuteServedSince(ctx, p.topic)
-	if err != nil {
-		return 0, err
+	if of.aged.Since, err = of.since(ctx); err != nil {
+		return none, err
 	}
-	if since.IsZero() {
-		since = time.Unix(0, began).UTC()
+	if of.aged.Since.IsZero() {
+		of.aged.Since = time.Unix(0, began).UTC()
 	}
-	return 0, &AgedOutError{Kept: "which minute was served is recorded", Since: since, Instead: pastInstead}
+	return none, &of.aged
 }
 
 const pastInstead = "/api/v1/explain/{number} and histories reach further back"
