@@ -276,8 +276,13 @@ func (s *subscriber) finishReplay() {
 func (s *subscriber) joined(f *feed) {
 	f.replay = nil
 	s.uninformed = s.uninformed || f == s.feed
-	for _, other := range s.feeds() {
-		if other.replay != nil {
+	s.settleReplay()
+}
+
+// settleReplay ends a replay that bounds no feed any more: all have come to the present, or were dropped.
+func (s *subscriber) settleReplay() {
+	for _, f := range s.feeds() {
+		if f.replay != nil {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/limits"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // A replay sends what one would have received who listened in that time, once each and in order, however it is cut into
@@ -185,5 +186,30 @@ func TestReplaysAreAskedForPlainly(t *testing.T) {
 	}
 	if why := (&request{replay: &replay{first: 1}}).beyond(&limits.Plan{Name: "free", HistoryDays: 7}, time.Unix(8*86_400, 0)); !strings.HasPrefix(why, "from must be 1970-01-02T00:00:00.000Z or later") {
 		t.Errorf("before the plan: got %q", why)
+	}
+}
+
+// A replay ends with what it was of: whoever chooses the present, or other channels, leaves none behind.
+func TestReplaysEndWithTheirFeeds(t *testing.T) {
+	market := &marketLog{name: "market"}
+	w := newWorld(t, func(s *setup) { s.auth, s.channels = query.AuthOpen, market.channels() })
+	for range 3 {
+		w.price(&eventsv1.Price{CoinId: "bitcoin", Source: "kraken", Price: 100, Volume24H: 5})
+		w.tick()
+	}
+	market.minute(t, w.hub, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC), 1, 1)
+	for _, chosen := range []string{`"delivery":"latest"`, `"channels":["global"]`, `"from":"2026-03-01T10:00:01Z"`} {
+		for _, end := range []string{"", "&to=2026-03-01T10:00:02Z"} {
+			c := w.open(dialing{query: "?from=2026-03-01T10:00:01Z&speed=0.1" + end})
+			c.until("resumed")
+			if n := w.hub.paced.Load(); n != 1 {
+				t.Fatalf("%d replays with a speed are counted, want 1", n)
+			}
+			c.send(`{"type":"subscribe","id":"s",` + chosen + `}`)
+			c.until("subscribed")
+			w.eventually("no replay with a speed is counted", func() bool { return w.hub.paced.Load() == 0 })
+			c.send(`{"type":"ping","id":"p"}`)
+			c.until("pong")
+		}
 	}
 }

@@ -194,7 +194,6 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	case r.delivery == deliveryLatest && s.feed != nil:
 		switched = true
 		s.starve()
-		s.replay = nil
 	case s.feed != nil:
 		if r.interval > 1 {
 			s.interval = 1
@@ -202,6 +201,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 		}
 		s.feed = s.feed.again()
 	}
+	s.settleReplay()
 	added, any := newSelection(s.coins), false
 	for i := range added {
 		added[i] = after[i]
@@ -282,6 +282,7 @@ func (s *subscriber) answer(body []byte, cursor string) bool {
 // goOn sends a subscriber what it missed since a cursor, of some coins; its caller holds h.mu and s.mu.
 func (h *Hub) goOn(s *subscriber, r request, of selection) bool {
 	if r.of != h.identityOf(&r) {
+		s.finishReplay()
 		return h.gapOfAll(s, &r, of)
 	}
 	if !h.beginReplay(s, r.replay) {
