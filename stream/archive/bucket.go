@@ -97,7 +97,12 @@ func (b *Bucket) Create(ctx context.Context, name string, write func(io.Writer) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
 	defer cancel()
-	options := minio.PutObjectOptions{SendContentMd5: true, DisableMultipart: true, ContentType: "application/octet-stream"}
+	options := minio.PutObjectOptions{
+		SendContentMd5: true, DisableMultipart: true, ContentType: "application/octet-stream",
+		// The library signs content in chunks, and of none it sends a last chunk with a length of 0, which the server may then take for
+		// the connection's next request. Its MD5 is signed nonetheless.
+		DisableContentSha256: content.Len() == 0,
+	}
 	options.SetMatchETagExcept("*")
 	_, err := b.writes.Client.PutObject(ctx, b.cfg.Bucket, b.cfg.Prefix+name, bytes.NewReader(content.Bytes()), int64(content.Len()), options)
 	if err != nil {
