@@ -21,6 +21,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 const (
@@ -32,8 +33,13 @@ const (
 	timeout = 20 * time.Second
 )
 
-// heard is how long the server may take to hear, by the log, of a key that was just made.
-const heard = 10 * time.Second
+// The server reads in the log of a key that was just made. It is asked for at most heard, after pauses between firstHearing and longestHearing:
+// it slows whoever tries twenty bad keys within a minute.
+const (
+	heard          = 20 * time.Second
+	firstHearing   = 100 * time.Millisecond
+	longestHearing = 2 * time.Second
+)
 
 // client asks a server over REST.
 type client struct {
@@ -41,6 +47,7 @@ type client struct {
 	// make makes a key and keeps it; nil where the key came from elsewhere. made is when that was, zero if it was not needed yet.
 	make func(context.Context) error
 	made time.Time
+	http http.Client
 }
 
 // connect finds the server: MARKETLOG_URL, else the running instance.
@@ -140,6 +147,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values) (answer
 
 // open asks for a path. The error is a *refusedError where the answer is not a success; the caller closes the body.
 func (c *client) open(ctx context.Context, path string, query url.Values, accept string) (*http.Response, error) {
+	pauses := retry.New(firstHearing, longestHearing)
 	for {
 		response, err := c.once(ctx, path, query, accept)
 		if err != nil || response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNoContent {
@@ -155,10 +163,8 @@ func (c *client) open(ctx context.Context, path string, query url.Values, accept
 				return nil, err
 			}
 		default:
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-				return nil, ctx.Err()
+			if err := retry.Wait(ctx, pauses.Next()); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -184,7 +190,7 @@ func (c *client) once(ctx context.Context, path string, query url.Values, accept
 	}
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	request.Header.Set("Accept", accept)
-	response, err := http.DefaultClient.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", c.base, err)
 	}
