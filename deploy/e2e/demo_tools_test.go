@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,12 +73,14 @@ func TestDemoWithstandsSchemathesis(t *testing.T) {
 	streamtest.InTier(t, streamtest.TierContract)
 	python := schemathesisPython(t)
 	d := filledDemo(t) // answers that wait for a first minute are 503
+	folder := t.TempDir()
+	record := filepath.Join(folder, "requests.har")
 	command := exec.CommandContext(t.Context(), python, "-m", "schemathesis.cli", "run", d.base+"/openapi.json",
 		"--header", "Authorization: Bearer "+d.key, "--exclude-path", "/api/v1/stream", // which does not end
-		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+		"--checks", "status_code_conformance,content_type_conformance,response_schema_conformance",
 		"--workers", "1", "--phases", "examples,coverage,fuzzing", "--max-examples", "4", "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all",
-		"--request-timeout", "60", "--warnings", "off", "--no-color")
-	command.Dir = t.TempDir() // where it keeps what failed, to try it again: each run is of its seed alone
+		"--request-timeout", "60", "--warnings", "off", "--no-color", "--report", "har", "--report-har-path", record)
+	command.Dir = folder // where it keeps what failed, to try it again: each run is of its seed alone
 	output, err := command.CombinedOutput()
 	text := strings.ReplaceAll(string(output), d.key, "KEY")
 	if err != nil || !strings.Contains(text, " passed") {
@@ -85,6 +89,58 @@ func TestDemoWithstandsSchemathesis(t *testing.T) {
 		failed, summary, _ := strings.Cut(failed, "= SUMMARY =")
 		text = before + summary + failed
 		t.Errorf("%v\n%s", err, text[max(0, len(text)-8000):])
+	}
+	noServerErrors(t, record)
+}
+
+// fewOverloads is how many requests of a walk through the document may be refused for the moment, on a machine that is busy with other tests.
+const fewOverloads = 10
+
+// noServerErrors checks a record of requests (HAR 1.2) for faults of the server. That it could not answer at the moment, and when to try
+// again, is none, but for a few requests only.
+func noServerErrors(t *testing.T, record string) {
+	t.Helper()
+	text, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Log struct {
+			Entries []struct {
+				Request struct {
+					Method, URL string
+					PostData    struct{ Text string }
+				}
+				Response struct {
+					Status  int
+					Content struct{ Text string }
+					Headers []struct{ Name string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		t.Fatalf("reading the record of requests: %v", err)
+	}
+	if len(recorded.Log.Entries) < 1000 {
+		t.Errorf("the record has %d requests", len(recorded.Log.Entries))
+	}
+	overloads := 0
+	for _, entry := range recorded.Log.Entries {
+		request, response := entry.Request, entry.Response
+		if response.Status < http.StatusInternalServerError {
+			continue
+		}
+		t.Logf("%s %s %.300s was answered with %d %.500s", request.Method, request.URL, request.PostData.Text, response.Status, response.Content.Text)
+		retry := slices.ContainsFunc(response.Headers, func(h struct{ Name string }) bool { return strings.EqualFold(h.Name, "Retry-After") })
+		if response.Status != http.StatusServiceUnavailable || !retry {
+			t.Errorf("%s %s was answered with %d", request.Method, request.URL, response.Status)
+			continue
+		}
+		overloads++
+	}
+	if overloads > fewOverloads {
+		t.Errorf("%d of %d requests were refused for the moment", overloads, len(recorded.Log.Entries))
 	}
 }
 
