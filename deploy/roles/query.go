@@ -240,7 +240,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(providing.Endpoints(), rated, cataloged),
 		query.After(symbols.New(catalog, priceCache, rates, past, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, past, time.Now).Endpoints(),
-		query.After(explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log}).Endpoints(), cataloged, rated),
+		query.After(explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log, Currencies: pastCurrencies}).Endpoints(), cataloged, rated),
 		records.New(log, func() bool { return a.simulated(priceCache) }).Endpoints(),
 		query.After(restatements.New(catalog, past, func() bool { return a.simulated(priceCache) }).Endpoints(), cataloged),
 		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
