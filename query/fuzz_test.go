@@ -116,11 +116,12 @@ func everyEndpoint(t testing.TB) (base string) {
 		charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
 		globalstats.New(w.Catalog, w.History()),
-		stablecoins.New(w.Prices, w.Catalog, w.History()),
+		stablecoins.New(w.Prices, w.Catalog, w.History(), stablecoins.Served{
+			Sources: views.NewPastCurrencies(w.Catalog, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}),
 		fiat.New(table, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History()), w.History()),
 		states,
 		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{
-			Yields: views.NewPastYields(w.Yields, nil, w.History()), Ranks: views.NewPastRanks(w.Catalog, nil, w.History()), Prices: w.History()}, rateCharts, states, venues),
+			Yields: views.NewPastYields(w.Yields, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}, rateCharts, states, venues),
 		earn.New(table, w.Catalog, w.History(), venues),
 		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides()),
 		usage.New(limits.NewLimiter(now, nil), w.History(), now),

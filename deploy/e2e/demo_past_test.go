@@ -15,7 +15,7 @@ var servedPaths = []string{
 	"/api/v1/prices/BTC", "/api/v1/prices/ETH?explain=1&vs=btc&region=DE", "/api/v1/prices?symbols=btc,eth,usdt,sol,xrp,doge,nothing",
 	"/api/v1/prices?symbols=link,ada,ltc&vs=eth", "/api/v1/coins/ethereum/markets?limit=5", "/api/v1/global-stats/metrics", "/api/v1/global-stats/sentiment",
 	"/api/v1/rates/eth", "/api/v1/rates?category=lending&limit=50", "/api/v1/rates/summary?category=staking",
-	"/api/v1/prices/BTC?vs=eur", "/api/v1/fiat", "/api/v1/fiat/eur",
+	"/api/v1/prices/BTC?vs=eur", "/api/v1/fiat", "/api/v1/fiat/eur", "/api/v1/explain/fiat/eur?depth=2", "/api/v1/stablecoins/index",
 }
 
 // servedAnswer is what was answered between two instants of this machine's clock, which is the demo's too.

@@ -36,6 +36,7 @@ var boundByPlan = map[string]string{
 	"GET /api/v1/fiat/rates/usd":                     "/api/v1/fiat/rates/usd?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/fiat/stats":                         "/api/v1/fiat/stats?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/fiat/status":                        "/api/v1/fiat/status?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/stablecoins/index":                  "/api/v1/stablecoins/index?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/stream":                             "/api/v1/stream?from=2025-01-01T00:00:00Z",
 }
 

@@ -178,9 +178,11 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	providing, pegging := providers.New(priceCache, catalog, yieldStore, past, venues()), stablecoins.New(priceCache, catalog, past)
 	log := views.NewLog(in.Stream, in.Archived)
-	pastCurrencies := views.NewPastCurrencies(catalog, log, past)
+	pastCurrencies, pastRows := views.NewPastCurrencies(catalog, log, past), views.NewPastRows(catalog, log, past)
+	providing := providers.New(priceCache, catalog, yieldStore, past, venues())
+	pegging := stablecoins.New(priceCache, catalog, past, stablecoins.Served{Sources: pastCurrencies, Rows: pastRows, Prices: past})
+	pegging.Statistics().RememberBy(in.Clock.Now, priceCache.Steps())
 	priced := prices.New(priceCache, catalog, views.NewConverter(priceCache, catalog, pastCurrencies), past, venues())
 	channels, err := streamChannels(ctx, in, store, streamPast, priced, pegging, providing)
 	if err != nil {
@@ -228,7 +230,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(priced.Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
 		query.After(yields.New(yieldStore, priceCache, catalog, past, yields.Served{
-			Yields: views.NewPastYields(yieldStore, log, past), Ranks: views.NewPastRanks(catalog, log, past), Prices: past}, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
+			Yields: views.NewPastYields(yieldStore, log, past), Rows: pastRows, Prices: past}, rateCharts, providing, venues()).Endpoints(), rated, cataloged),
 		query.After(describing.Endpoints(), cataloged, rated),
 		query.After(market.Endpoints(), cataloged),
 		query.After(defi.Endpoints(), defiTail.Waiting),
@@ -238,7 +240,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(providing.Endpoints(), rated, cataloged),
 		query.After(symbols.New(catalog, priceCache, rates, past, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, past, time.Now).Endpoints(),
-		query.After(explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log}).Endpoints(), cataloged, rated),
+		query.After(explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log, Currencies: pastCurrencies}).Endpoints(), cataloged, rated),
 		records.New(log, func() bool { return a.simulated(priceCache) }).Endpoints(),
 		query.After(restatements.New(catalog, past, func() bool { return a.simulated(priceCache) }).Endpoints(), cataloged),
 		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
@@ -281,6 +283,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	})
 	afterFresh(figures.Run) // both read a day and more of candles
 	afterFresh(describing.Run)
+	afterFresh(pegging.Statistics().Run)
 	g.Go(func() error { return market.Run(ctx, in.Log) })
 	g.Go(func() error { return currencies.Run(ctx, in.Log) })
 	g.Go(func() error { return limiter.Run(ctx, in.Log) })

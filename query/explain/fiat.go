@@ -7,32 +7,57 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 const blendFormula = "each source has one vote: the median of those that are fresh, after those more than half of the first median away were left out"
 
+// sourced is what sources state of currencies, now or as it was served at a past instant, and what makes rates of it.
+type sourced struct {
+	snapshot *views.Snapshot
+	fiat     *views.Rates
+	at       time.Time
+}
+
+// sources are those of the instant that is asked for.
+func (w *work) sources(ctx context.Context) (*sourced, error) {
+	switch {
+	case w.stated != nil:
+	case !w.past:
+		w.stated = &sourced{w.snapshot, w.fiat, w.now}
+	default:
+		snapshot, err := w.Currencies.At(ctx, w.asOf)
+		if err != nil {
+			return nil, query.FaultOfPast(err, w.asOf)
+		}
+		w.stated = &sourced{snapshot, views.NewFiatRates(w.Prices.Coins(), w.Catalog), w.asOf}
+	}
+	return w.stated, nil
+}
+
 // currency explains what one US dollar costs in a currency.
 func (w *work) currency(ctx context.Context, name, text string, depth int) (*Node, error) {
-	if w.past {
-		return nil, query.NotSupported("asOf", "rates of currencies are explained as they are now only: leave asOf out")
-	}
 	named, ok := w.Prices.Coins().Fiat(text)
-	rates := w.fiat.Of(w.snapshot, w.now)
-	if !ok {
-		codes := make([]string, len(rates))
-		for i, rate := range rates {
-			codes[i] = rate.Code
-		}
-		return nil, w.nearField(name, []string{"fiat", text}, 1, codes)
-	}
 	if named.Code == schemas.USD {
 		one := 1.0
 		n := headline("fiat/"+schemas.USD, &one, schemas.USD, 0)
 		n.Method = &Method{Name: "definition", Version: 1, Formula: "one US dollar costs one"}
 		n.compare(&one)
 		return n, nil
+	}
+	of, err := w.sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rates := of.fiat.Of(of.snapshot, of.at)
+	if !ok {
+		codes := make([]string, len(rates))
+		for i, rate := range rates {
+			codes[i] = rate.Code
+		}
+		return nil, w.nearField(name, []string{"fiat", text}, 1, codes)
 	}
 	i, found := slices.BinarySearchFunc(rates, named.Code, func(rate schemas.FiatRate, code string) int { return strings.Compare(rate.Code, code) })
 	if !found {
@@ -55,8 +80,8 @@ func (w *work) currency(ctx context.Context, name, text string, depth int) (*Nod
 		if vote.Reason != "" {
 			in.Note = "does not count: " + vote.Reason
 		}
-		heard[vote.Source] = schemas.FiatReading{Read: w.snapshot.Read[vote.Source], Interval: w.snapshot.Notices[vote.Source].GetInterval()}
-		for _, f := range w.votes(vote.Source, rate.Code) {
+		heard[vote.Source] = schemas.FiatReading{Read: of.snapshot.Read[vote.Source], Interval: of.snapshot.Notices[vote.Source].GetInterval()}
+		for _, f := range votes(of.snapshot, vote.Source, rate.Code) {
 			leaf, recorded, err := w.fixing(ctx, f)
 			if err != nil {
 				return nil, err
@@ -72,7 +97,7 @@ func (w *work) currency(ctx context.Context, name, text string, depth int) (*Nod
 		n.Inputs = append(n.Inputs, in)
 	}
 	var again *float64
-	for _, blended := range schemas.BlendFiat(fixings, heard, w.now.UTC().Truncate(time.Minute).UnixNano()) {
+	for _, blended := range schemas.BlendFiat(fixings, heard, of.at.UTC().Truncate(time.Minute).UnixNano()) {
 		if blended.Code == rate.Code {
 			again = &blended.Rate
 		}
@@ -84,14 +109,14 @@ func (w *work) currency(ctx context.Context, name, text string, depth int) (*Nod
 
 // votes are the fixings of a source that its vote on a currency is made of: the pair with the US dollar, or those of the bases that
 // have both.
-func (w *work) votes(source, code string) (fixings []*eventsv1.Fixing) {
-	for id, f := range w.snapshot.Fixings {
+func votes(snapshot *views.Snapshot, source, code string) (fixings []*eventsv1.Fixing) {
+	for id, f := range snapshot.Fixings {
 		if id.Source == source && (id.Base == schemas.USD && id.Quote == code || id.Base == code && id.Quote == schemas.USD) {
 			fixings = append(fixings, f)
 		}
 	}
 	if len(fixings) == 0 {
-		for id, f := range w.snapshot.Fixings {
+		for id, f := range snapshot.Fixings {
 			if id.Source != source || id.Quote != code && id.Quote != schemas.USD {
 				continue
 			}
@@ -99,7 +124,7 @@ func (w *work) votes(source, code string) (fixings []*eventsv1.Fixing) {
 			if other.Quote = schemas.USD; id.Quote == schemas.USD {
 				other.Quote = code
 			}
-			if w.snapshot.Fixings[other] != nil {
+			if snapshot.Fixings[other] != nil {
 				fixings = append(fixings, f)
 			}
 		}

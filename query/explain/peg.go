@@ -18,15 +18,19 @@ func (w *work) peg(ctx context.Context, coin *views.CatalogCoin, depth int) (*No
 	if code == "" {
 		return nil, query.NotFound("%s has no peg in our table of coins", coin.ID)
 	}
-	if w.past && code != schemas.USD {
-		return nil, query.NotSupported("asOf", "the past of a peg to %s is not explained yet, since rates of currencies are explained as they are now only: leave asOf out", code)
-	}
 	price, err := w.price(ctx, coin, max(depth-1, 0))
 	if err != nil {
 		return nil, err
 	}
 	at := price.Time
-	target := w.fiat.PegTarget(w.snapshot, code, w.now)
+	target := views.PegTarget{USD: 1}
+	if code != schemas.USD {
+		of, err := w.sources(ctx)
+		if err != nil {
+			return nil, err
+		}
+		target = of.fiat.PegTarget(of.snapshot, code, of.at)
+	}
 	n := &Node{Number: "peg/" + coin.ID, Unit: bps, Time: at}
 	n.Method = &Method{Name: "peg-deviation", Version: 1, Formula: "(price - target) / target x 10000, the target in USD"}
 	n.Inputs = []*Node{price}

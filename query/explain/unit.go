@@ -65,6 +65,8 @@ type Deps struct {
 	Yields  *views.YieldStore
 	History History
 	Log     Log
+	// Currencies are what was known of them at past instants.
+	Currencies *views.PastCurrencies
 }
 
 // Unit answers the endpoint.
@@ -121,10 +123,11 @@ type work struct {
 	reads     int
 	until     time.Time
 	simulated bool
-	// What was read is not read again: whole markets by minute, the coins of a minute with the places of their rows, refolded rows, and
+	// What was read is not read again: what sources state of currencies, whole markets by minute, the coins of a minute with the places of their rows, refolded rows, and
 	// where topics begin.
 	minutes  map[int64]*minuteRows
 	held     *wholeMarket
+	stated   *sourced
 	refolded map[string]*refolded
 	begins   map[string]map[int32]int64
 }

@@ -80,7 +80,7 @@ func newWorld(t testing.TB) *world {
 			EventTime: w.Now.UnixNano(), IngestTime: w.Now.UnixNano()})
 	}
 	log := views.NewLog(w.reach, nil)
-	w.Serve(explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: w.History(), Log: log}).Endpoints())
+	w.Serve(explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: w.History(), Log: log, Currencies: views.NewPastCurrencies(w.Catalog, log, w.History())}).Endpoints())
 	return w
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/query/fiat"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/querytest"
@@ -19,7 +20,8 @@ import (
 )
 
 // asked are the requests that answer the past.
-var asked = []string{"/api/v1/fiat?", "/api/v1/fiat/eur?", "/api/v1/fiat/rates/usd?", "/api/v1/fiat/stats?", "/api/v1/fiat/status?", "/api/v1/prices/btc?vs=jpy&"}
+var asked = []string{"/api/v1/fiat?", "/api/v1/fiat/eur?", "/api/v1/fiat/rates/usd?", "/api/v1/fiat/stats?", "/api/v1/fiat/status?", "/api/v1/explain/fiat/eur?depth=2&",
+	"/api/v1/prices/btc?vs=jpy&"}
 
 // pastWorld is a log with what sources stated, and processes that read it as its clock goes.
 type pastWorld struct {
@@ -33,7 +35,7 @@ func (w *pastWorld) write(rec *eventsv1.ReferenceRecord) views.TailRecord {
 	w.T.Helper()
 	value, err := rec.MarshalVT()
 	w.Must(err)
-	r := &kgo.Record{Topic: schemas.TopicReferenceRaw, Key: []byte("x"), Value: value, Timestamp: w.Now}
+	r := &kgo.Record{Topic: schemas.TopicReferenceRaw, Key: []byte(rec.GetFixing().GetSource()), Value: value, Timestamp: w.Now}
 	w.Must(w.client.ProduceSync(w.T.Context(), r).FirstErr())
 	return views.TailRecord{Offset: r.Offset, Value: value}
 }
@@ -44,7 +46,8 @@ func (w *pastWorld) process() *views.ServedSteps {
 	steps := w.Prices.Steps()
 	w.Catalog.RememberBy(func() time.Time { return w.Now }, steps)
 	past := views.NewPastCurrencies(w.Catalog, w.log, w.History())
-	w.Serve(append(fiat.New(w.Prices.Coins(), w.Catalog, past, w.History()).Endpoints(),
+	explained := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: w.History(), Log: w.log, Currencies: past}).Endpoints()
+	w.Serve(append(append(explained, fiat.New(w.Prices.Coins(), w.Catalog, past, w.History()).Endpoints()...),
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, past), w.History(), nil).Endpoints()...))
 	return steps
 }
@@ -133,6 +136,9 @@ func TestCurrenciesAsTheyWereServed(t *testing.T) {
 	}
 	w.Now = w.Now.Add(5 * time.Minute)
 	check("the process that answered", asked, answers)
+	if explained := answers[len(answers)-1].Bodies[5]; !strings.Contains(explained, `"reproduced":true`) || !strings.Contains(explained, `"topic":"reference.raw.v1"`) {
+		t.Errorf("not explained: %s", explained)
+	}
 	if answers[0].Bodies[2] == answers[len(answers)-1].Bodies[2] {
 		t.Errorf("nothing moved: %s", answers[0].Bodies[2])
 	}

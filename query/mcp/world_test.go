@@ -64,10 +64,11 @@ func newWorld(t testing.TB) *world {
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
 		globalstats.New(w.Catalog, w.History()),
-		stablecoins.New(w.Prices, w.Catalog, w.History()),
+		stablecoins.New(w.Prices, w.Catalog, w.History(), stablecoins.Served{
+			Sources: views.NewPastCurrencies(w.Catalog, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}),
 		states,
 		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{
-			Yields: views.NewPastYields(w.Yields, nil, w.History()), Ranks: views.NewPastRanks(w.Catalog, nil, w.History()), Prices: w.History()}, views.NewRateCharts(w.Yields, w.History()), states, venues),
+			Yields: views.NewPastYields(w.Yields, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}, views.NewRateCharts(w.Yields, w.History()), states, venues),
 		earn.New(table, w.Catalog, w.History(), venues),
 		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(refused)),
 	} {

@@ -12,7 +12,7 @@ import (
 // Served is where it is read what was served at past instants.
 type Served struct {
 	Yields *views.PastYields
-	Ranks  *views.PastRanks
+	Rows   *views.PastRows
 	Prices views.PublishedPrices
 }
 
@@ -61,7 +61,7 @@ func (u *Unit) listAsOf(ctx context.Context, r *query.Request, asOf time.Time, e
 	if err != nil {
 		return query.Answer{}, query.FaultOfPast(err, asOf)
 	}
-	ranked, err := u.served.Ranks.Order(ctx, u.catalog.Snapshot(), asOf)
+	ranked, err := u.served.Rows.Order(ctx, u.catalog.Snapshot(), asOf)
 	if err != nil {
 		return query.Answer{}, query.FaultOfPast(err, asOf)
 	}

@@ -66,7 +66,7 @@ func (w *pastWorld) process() *views.ServedSteps {
 	w.Yields.RememberBy(now, steps)
 	w.Catalog.RememberBy(now, steps)
 	w.World.Serve(rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{Yields: views.NewPastYields(w.Yields, w.log, w.History()),
-		Ranks: views.NewPastRanks(w.Catalog, w.log, w.History()), Prices: w.History()}, views.NewRateCharts(w.Yields, w.History()), states{}, venues).Endpoints())
+		Rows: views.NewPastRows(w.Catalog, w.log, w.History()), Prices: w.History()}, views.NewRateCharts(w.Yields, w.History()), states{}, venues).Endpoints())
 	return steps
 }
 

@@ -93,7 +93,7 @@ func (u *Unit) pegElement(snapshot *views.Snapshot, coin schemas.Coin, second in
 	at := time.Unix(second, 0)
 	k := &known{id: coin.ID, symbol: coin.Symbol, name: coin.Name, peg: coin.Peg, price: price, priceSource: priceSource, priceTime: at.UnixNano(),
 		target: u.rates.PegTarget(snapshot, coin.Peg, at).USD}
-	encoded, err := json.Marshal(k.response(views.PegStatistic{}))
+	encoded, err := json.Marshal(k.response(nil))
 	if err != nil {
 		return query.ChannelElement{}, fmt.Errorf("encoding the peg of %s: %w", coin.ID, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 const (
@@ -69,22 +70,35 @@ func (u *Unit) index() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/stablecoins/index", ID: "listStablecoins", Tool: "stablecoin_index", Tag: tag,
 		Summary:     "Stablecoins by peg stability",
 		Description: "Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead.",
-		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: defaultLimit, ToolDefault: "25", Min: 1, Max: maxLimit, Doc: "Maximum number of stablecoins."}},
-		Body:        IndexBody{}, Handle: u.getIndex,
+		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: defaultLimit, ToolDefault: "25", Min: 1, Max: maxLimit, Doc: "Maximum number of stablecoins."}, asOfParam},
+		Body:        IndexBody{}, AgesOut: true, Handle: u.getIndex,
 	}
 }
 
 func (u *Unit) getIndex(ctx context.Context, r *query.Request) (query.Answer, error) {
+	if asOf, past := r.Time("asOf"); past {
+		s, kept, err := u.servedAt(ctx, asOf)
+		if err != nil {
+			return query.Answer{}, query.FaultOfPast(err, asOf)
+		}
+		return s.index(kept, r)
+	}
 	snapshot := u.catalog.Snapshot()
 	if snapshot.Time == 0 && snapshot.SourcesTime == 0 && u.priceCache.Now() == 0 {
 		return query.Answer{}, query.Starting("no price was read yet")
 	}
-	kept, err := u.kept(ctx, r.Now)
+	kept, err := u.statistics.Current(ctx, r.Now)
 	if err != nil {
 		return query.Answer{}, err
 	}
+	return u.current(snapshot, r.Now).index(kept, r)
+}
+
+// index answers with all stablecoins of a state.
+func (s *state) index(kept views.PegsByCoin, r *query.Request) (query.Answer, error) {
+	list := s.all()
 	body, simulated := IndexBody{Stablecoins: []Entry{}}, false
-	for _, k := range u.all(snapshot, r.Now) {
+	for _, k := range list {
 		if k.reported.GetDead() {
 			continue
 		}
@@ -101,8 +115,8 @@ func (u *Unit) getIndex(ctx context.Context, r *query.Request) (query.Answer, er
 	body.Meta.Total = len(body.Stablecoins)
 	body.Stablecoins = body.Stablecoins[:min(len(body.Stablecoins), int(r.Integer("limit")))]
 	body.Meta.Count, body.Meta.Clamped = len(body.Stablecoins), r.Clamped()
-	body.Meta.LastUpdated = query.FormatTime(max(snapshot.Time, snapshot.SourcesTime, u.priceCache.Now()))
-	body.Meta.Attributions = attributions(snapshot)
+	body.Meta.LastUpdated = query.FormatTime(s.newest(list))
+	body.Meta.Attributions = attributions(s.snapshot)
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
 	return answer, err
@@ -116,7 +130,7 @@ func score(e Entry) float64 {
 	return *e.StabilityScore
 }
 
-func (k *known) response(kept views.PegStatistic) Entry {
+func (k *known) response(kept *eventsv1.ServedPeg) Entry {
 	e := Entry{
 		Symbol: k.symbol, Name: k.name, ID: k.id, CoinID: k.id, MarketCap: k.marketCap(), PegDeviation: k.deviation(),
 		PegCurrency: k.peg, PegMechanism: k.reported.GetPegMechanism(), IsStale: k.stale,

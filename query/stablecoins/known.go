@@ -53,12 +53,12 @@ func (k *known) marketCap() *float64 {
 }
 
 // score is of the closes of 30 days and the deviation now; nil without either.
-func (k *known) score(kept views.PegStatistic) *schemas.PegScore {
+func (k *known) score(kept *eventsv1.ServedPeg) *schemas.PegScore {
 	deviation := k.deviation()
-	if deviation == nil || kept.Samples == 0 {
+	if deviation == nil || kept.GetSamples() == 0 {
 		return nil
 	}
-	s := schemas.PegScoreOf(kept.MeanBps, kept.P95Bps, max(*deviation, -*deviation), kept.Samples)
+	s := schemas.PegScoreOf(kept.MeanBps, kept.P95Bps, max(*deviation, -*deviation), int(kept.Samples))
 	return &s
 }
 
@@ -75,16 +75,49 @@ func pegOf(coins *schemas.CoinTable, pegType string) string {
 	return fiat.Code
 }
 
+// state is what stablecoins are answered from: what is known now, or what was served at a past instant.
+type state struct {
+	*Unit
+	// snapshot has what sources state of stablecoins and currencies; row is that of a coin, nil without one, of the minute that ended at minute.
+	snapshot *views.Snapshot
+	row      func(coinID string) *eventsv1.Market
+	minute   int64
+	entry    func(coin schemas.Coin) *views.Entry
+	rates    *views.Rates
+	at       time.Time
+}
+
+// current is the state at a time of the query's clock.
+func (u *Unit) current(snapshot *views.Snapshot, now time.Time) *state {
+	return &state{Unit: u, snapshot: snapshot, minute: snapshot.Time, entry: u.priceCache.Entry, rates: u.rates, at: now, row: func(coinID string) *eventsv1.Market {
+		if coin := snapshot.ByID(coinID); coin != nil {
+			return coin.Market
+		}
+		return nil
+	}}
+}
+
+// newest is when the newest was known that stablecoins are answered from, Unix nanoseconds.
+func (s *state) newest(list []*known) int64 {
+	newest := max(s.minute, s.snapshot.SourcesTime)
+	for _, k := range list {
+		if k.entry != nil {
+			newest = max(newest, k.priceTime)
+		}
+	}
+	return newest
+}
+
 // all are the stablecoins that the coin table or a source names with a peg, by coin id.
-func (u *Unit) all(snapshot *views.Snapshot, now time.Time) []*known {
-	coins := u.priceCache.Coins()
+func (s *state) all() []*known {
+	coins := s.priceCache.Coins()
 	byID := map[string]*known{}
 	for _, coin := range coins.All() {
 		if coin.Peg != "" {
-			byID[coin.ID] = &known{id: coin.ID, symbol: coin.Symbol, name: coin.Name, peg: coin.Peg, own: true, entry: u.priceCache.Entry(coin)}
+			byID[coin.ID] = &known{id: coin.ID, symbol: coin.Symbol, name: coin.Name, peg: coin.Peg, own: true, entry: s.entry(coin)}
 		}
 	}
-	for _, reported := range snapshot.Stablecoins {
+	for _, reported := range s.snapshot.Stablecoins {
 		if reported.CoinId == "" {
 			continue
 		}
@@ -104,11 +137,8 @@ func (u *Unit) all(snapshot *views.Snapshot, now time.Time) []*known {
 	}
 	list := make([]*known, 0, len(byID))
 	for _, k := range byID {
-		if coin := snapshot.ByID(k.id); coin != nil {
-			k.row = coin.Market
-		}
-		k.target = u.rates.PegTarget(snapshot, k.peg, now).USD
-		u.setPrice(k, snapshot, now)
+		k.row, k.target = s.row(k.id), s.rates.PegTarget(s.snapshot, k.peg, s.at).USD
+		s.setPrice(k)
 		list = append(list, k)
 	}
 	slices.SortFunc(list, func(a, b *known) int { return strings.Compare(a.id, b.id) })
@@ -116,18 +146,18 @@ func (u *Unit) all(snapshot *views.Snapshot, now time.Time) []*known {
 }
 
 // setPrice takes our own live price, else that of the markets fold, else that of the source.
-func (u *Unit) setPrice(k *known, snapshot *views.Snapshot, now time.Time) {
+func (s *state) setPrice(k *known) {
 	switch {
 	case k.entry != nil:
 		k.price, k.priceSource, k.priceTime = k.entry.Price.Price, priceSource, k.entry.Price.Time
-		k.stale, k.simulated = u.priceCache.Freshness(k.entry, now).Stale, k.entry.Price.Simulated
+		k.stale, k.simulated = s.priceCache.Freshness(k.entry, s.at).Stale, k.entry.Price.Simulated
 		return
 	case k.row.GetPrice() > 0:
 		k.price, k.priceSource, k.priceTime, k.simulated = k.row.Price, k.row.PriceSource, k.row.PriceTime, k.row.Simulated
 	case k.reported != nil:
 		k.price, k.priceSource, k.priceTime = schemas.Float(k.reported.Price), k.reported.Source, cmp.Or(k.reported.EventTime, k.reported.IngestTime)
-		k.simulated = snapshot.Notices[k.reported.Source].GetSimulated()
+		k.simulated = s.snapshot.Notices[k.reported.Source].GetSimulated()
 	}
 	// What a source reports each hour may be two hours old, and is stale when three rounds were missed.
-	k.stale = k.price > 0 && now.UnixNano()-k.priceTime > int64(3*time.Hour)
+	k.stale = k.price > 0 && s.at.UnixNano()-k.priceTime > int64(3*time.Hour)
 }

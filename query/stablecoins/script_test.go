@@ -27,7 +27,7 @@ func newWorld(t testing.TB) *querytest.World {
 		}
 		w.AddCandles(candles...)
 	}
-	w.Serve(stablecoins.New(w.Prices, w.Catalog, w.History()).Endpoints())
+	w.Serve(stablecoins.New(w.Prices, w.Catalog, w.History(), stablecoins.Served{}).Endpoints())
 	return w
 }
 

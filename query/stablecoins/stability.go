@@ -89,11 +89,13 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 		History: []Point{}, Episodes: []Episode{}, NativeQuotes: u.quotes(k), Ambiguous: len(others) > 0,
 		Alternatives: others,
 	}
-	var kept views.PegStatistic
+	var kept *eventsv1.ServedPeg
 	if k.own {
-		if kept, err = u.keptOf(ctx, k, r); err != nil {
+		statistics, err := u.statistics.Current(ctx, r.Now)
+		if err != nil {
 			return query.Answer{}, err
 		}
+		kept = statistics[k.id]
 		p, err := u.past(ctx, k.id, back, r.Now)
 		if err != nil {
 			return query.Answer{}, err
@@ -115,16 +117,11 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 	return answer, err
 }
 
-func (u *Unit) keptOf(ctx context.Context, k *known, r *query.Request) (views.PegStatistic, error) {
-	kept, err := u.kept(ctx, r.Now)
-	return kept[k.id], err
-}
-
 // find turns a name into a stablecoin: an id comes before a symbol, and of several with the symbol the largest counts.
 func (u *Unit) find(snapshot *views.Snapshot, r *query.Request) (found *known, others []views.Alternative, err error) {
 	name := r.Text("symbol")
 	id, symbol := strings.ToLower(name), strings.ToUpper(name)
-	for _, k := range u.all(snapshot, r.Now) {
+	for _, k := range u.current(snapshot, r.Now).all() {
 		switch {
 		case k.id == id:
 			return k, nil, nil

@@ -19,15 +19,12 @@ const tag = "stablecoins"
 type History interface {
 	// PegSeries returns how far a stablecoin of the coin table lay from its peg in (from, to], one sample a step, oldest first.
 	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
-	// PegStatistics returns how each of them has kept it since.
-	PegStatistics(ctx context.Context, since time.Time) ([]views.PegStatistic, error)
+	views.PegHistory
 	// PegEpisodes returns when one had lost it in (from, to], oldest first.
 	PegEpisodes(ctx context.Context, coinID string, from, to time.Time) ([]schemas.PegEpisode, error)
 }
 
 const (
-	// statisticsFor is how long statistics of 30 days are reused.
-	statisticsFor = time.Minute
 	// cachedPasts bounds the series in memory, of at most a few thousand points each.
 	cachedPasts = 128
 	// patience bounds one reading of history, which all who ask at that time wait for.
@@ -40,9 +37,19 @@ type Unit struct {
 	catalog    *views.Catalog
 	rates      *views.Rates
 	history    History
-	// statistics are by coin id, of a minute; pasts by coin, window and minute.
-	statistics *otter.Cache[int64, map[string]views.PegStatistic]
-	pasts      *otter.Cache[pastKey, *past]
+	statistics *views.PegStatistics
+	served     Served
+	// pastRates are of the past, which must not take the place of what rates holds.
+	pastRates *views.Rates
+	// pasts are by coin, window and minute.
+	pasts *otter.Cache[pastKey, *past]
+}
+
+// Served is where it is read what was served at past instants.
+type Served struct {
+	Sources *views.PastCurrencies
+	Rows    *views.PastRows
+	Prices  views.PublishedPrices
 }
 
 // pastKey names the past of a peg up to a minute.
@@ -59,11 +66,9 @@ type past struct {
 }
 
 // New makes the unit.
-func New(priceCache *views.PriceCache, catalog *views.Catalog, history History) *Unit {
+func New(priceCache *views.PriceCache, catalog *views.Catalog, history History, served Served) *Unit {
 	return &Unit{priceCache: priceCache, catalog: catalog, rates: views.NewFiatRates(priceCache.Coins(), catalog), history: history,
-		statistics: otter.Must(&otter.Options[int64, map[string]views.PegStatistic]{
-			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]views.PegStatistic](2 * statisticsFor),
-		}),
+		statistics: views.NewPegStatistics(history), served: served, pastRates: views.NewFiatRates(priceCache.Coins(), catalog),
 		pasts: otter.Must(&otter.Options[pastKey, *past]{
 			MaximumSize: cachedPasts, ExpiryCalculator: otter.ExpiryWriting[pastKey, *past](2 * time.Minute),
 		}),
@@ -73,22 +78,8 @@ func New(priceCache *views.PriceCache, catalog *views.Catalog, history History) 
 // Endpoints declares what the unit answers.
 func (u *Unit) Endpoints() []query.Endpoint { return []query.Endpoint{u.index(), u.stability()} }
 
-// kept are the statistics of the 30 days before a time, at most a minute old.
-func (u *Unit) kept(ctx context.Context, now time.Time) (map[string]views.PegStatistic, error) {
-	slot := now.UnixNano() / int64(statisticsFor)
-	// What is read for all who wait must not end with the first of them.
-	return u.statistics.Get(context.WithoutCancel(ctx), slot, otter.LoaderFunc[int64, map[string]views.PegStatistic](
-		func(ctx context.Context, _ int64) (map[string]views.PegStatistic, error) {
-			ctx, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
-			all, err := u.history.PegStatistics(ctx, now.Add(-schemas.PegScoreSpan))
-			byCoin := make(map[string]views.PegStatistic, len(all))
-			for _, s := range all {
-				byCoin[s.CoinID] = s
-			}
-			return byCoin, err
-		}))
-}
+// Statistics are those that stablecoins are scored by, for who keeps them read.
+func (u *Unit) Statistics() *views.PegStatistics { return u.statistics }
 
 // past reads what history holds of a peg in a span before a time.
 func (u *Unit) past(ctx context.Context, coinID string, span window, now time.Time) (*past, error) {

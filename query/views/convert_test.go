@@ -36,7 +36,7 @@ func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 	w.Run(`said fixing: {source: "ecb" base: "EUR" quote: "USD" rate: "1.1" date: "2026-11-19"}`)
 	w.Run("minute 2026-11-20T10:00:00Z")
 	w.Serve(append(append(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), nil, nil).Endpoints(), fiat.New(table, w.Catalog, nil, nil).Endpoints()...),
-		stablecoins.New(w.Prices, w.Catalog, noPegs{}).Endpoints()...))
+		stablecoins.New(w.Prices, w.Catalog, noPegs{}, stablecoins.Served{}).Endpoints()...))
 	for _, currency := range table.Fiats() {
 		var answer fiat.CurrencyBody
 		querytest.Decode(t, w.Base()+"/api/v1/fiat/"+currency.Code, &answer)
@@ -60,7 +60,7 @@ func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 }
 
 // noPegs is a past in which no peg was measured.
-type noPegs struct{}
+type noPegs struct{ views.PegHistory }
 
 func (noPegs) PegSeries(context.Context, string, time.Time, time.Time, time.Duration) ([]views.PegSample, error) {
 	return nil, nil

@@ -262,37 +262,72 @@ func (p *PastYields) At(ctx context.Context, at time.Time) (*CurrentRates, error
 	return snapshot.counting(at.UnixNano()), nil
 }
 
-// PastRanks are the ranks of coins that were served at past instants.
-type PastRanks struct{ minutes pastMinutes[map[string]int] }
+// PastRows are the rows of coins that were served at past instants, as far as the markets fold wrote them.
+type PastRows struct{ minutes pastMinutes[*MinuteRows] }
 
-// NewPastRanks reads them from the log, by what a catalog of the current ones remembers and history has recorded.
-func NewPastRanks(current *Catalog, log PastLog, history ServedHistory) *PastRanks {
-	return &PastRanks{pastMinutes[map[string]int]{topic: schemas.TopicMarkets, repeated: rowsRepeated, log: log, history: history, served: &current.served,
-		made: func() (func(stream.TailRecord) error, func() map[string]int) {
-			ranks := map[string]int{}
+// MinuteRows are what answers had of the rows of coins after a minute: what of them is not of candles. Nothing in it may be changed.
+type MinuteRows struct {
+	// Time is the end of the minute, Unix nanoseconds.
+	Time int64
+	rows map[string]pastRow
+}
+
+// pastRow is what is kept of a row: some 20,000 are held for each minute.
+type pastRow struct {
+	rank        uint32
+	simulated   bool
+	price       float64
+	priceSource string
+	priceTime   int64
+	marketCap   *float64
+}
+
+// Of returns the row of a coin with its price, where that is from, its market cap and its rank; nil for a coin without a price.
+func (m *MinuteRows) Of(coinID string) *eventsv1.Market {
+	row, ok := m.rows[coinID]
+	if !ok {
+		return nil
+	}
+	return &eventsv1.Market{CoinId: coinID, Rank: row.rank, Simulated: row.simulated, Price: row.price, PriceSource: row.priceSource, PriceTime: row.priceTime, MarketCap: row.marketCap}
+}
+
+// NewPastRows reads them from the log, by what a catalog of the current ones remembers and history has recorded.
+func NewPastRows(current *Catalog, log PastLog, history ServedHistory) *PastRows {
+	return &PastRows{pastMinutes[*MinuteRows]{topic: schemas.TopicMarkets, repeated: rowsRepeated, log: log, history: history, served: &current.served,
+		made: func() (func(stream.TailRecord) error, func() *MinuteRows) {
+			made := &MinuteRows{rows: map[string]pastRow{}}
 			return func(rec stream.TailRecord) error {
-				if row := rec.Marked.(*eventsv1.MarketRecord).GetMarket(); row.GetPrice() > 0 {
-					ranks[row.CoinId] = int(row.Rank)
+				record := rec.Marked.(*eventsv1.MarketRecord)
+				if pulse := record.GetPulse(); pulse != nil {
+					made.Time = pulse.Now
+				}
+				if row := record.GetMarket(); row.GetPrice() > 0 {
+					made.rows[row.CoinId] = pastRow{row.Rank, row.Simulated, row.Price, row.PriceSource, row.PriceTime, row.MarketCap}
 				} else if row != nil {
-					ranks[row.CoinId] = 0
+					delete(made.rows, row.CoinId)
 				}
 				return nil
-			}, func() map[string]int { return ranks }
-		}, held: newPastViews[int64, map[string]int]()}}
+			}, func() *MinuteRows { return made }
+		}, held: newPastViews[int64, *MinuteRows]()}}
 }
 
 // rowsRepeated is within what time each row of a coin is in the topic again: an hour, and what a minute may be late.
 const rowsRepeated = 65 * time.Minute
 
+// At returns the rows that were served at an instant. It fails as PastYields does.
+func (p *PastRows) At(ctx context.Context, at time.Time) (*MinuteRows, error) {
+	return p.minutes.at(ctx, at)
+}
+
 // Order returns the coins of a snapshot in the order in which they were served at an instant. It fails as PastYields does.
-func (p *PastRanks) Order(ctx context.Context, snapshot *Snapshot, at time.Time) ([]*CatalogCoin, error) {
-	ranks, err := p.minutes.at(ctx, at)
+func (p *PastRows) Order(ctx context.Context, snapshot *Snapshot, at time.Time) ([]*CatalogCoin, error) {
+	minute, err := p.minutes.at(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	coins := slices.Clone(snapshot.Coins)
 	slices.SortFunc(coins, func(a, b *CatalogCoin) int {
-		return cmp.Or(rankLast(ranks[a.ID], ranks[b.ID]), rankLast(a.Own.Rank, b.Own.Rank), strings.Compare(a.ID, b.ID))
+		return cmp.Or(rankLast(int(minute.rows[a.ID].rank), int(minute.rows[b.ID].rank)), rankLast(a.Own.Rank, b.Own.Rank), strings.Compare(a.ID, b.ID))
 	})
 	return coins, nil
 }

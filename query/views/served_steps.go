@@ -44,7 +44,9 @@ type ServedSteps struct {
 	ends [servedFolds]int64
 	// sources are what answers of currencies are made of, nil for nothing.
 	sources *eventsv1.ServedSources
-	number  int64 // only Run uses it
+	// pegs are the statistics that stablecoins are scored by, nil for none.
+	pegs   *eventsv1.ServedPegs
+	number int64 // only Run uses it
 }
 
 type openStep struct {
@@ -76,6 +78,9 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 	}
 	if s.sources != nil {
 		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Sources{Sources: s.sources}})
+	}
+	if s.pegs != nil {
+		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Pegs{Pegs: s.pegs}})
 	}
 }
 
@@ -135,6 +140,16 @@ func (s *ServedSteps) readSources(from int64, read *eventsv1.ServedSources) {
 	s.sources = read
 	if s.clock != nil {
 		s.wait(&eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Sources{Sources: read}})
+	}
+}
+
+// readPegs takes that stablecoins are scored by statistics, from an instant on.
+func (s *ServedSteps) readPegs(from int64, pegs *eventsv1.ServedPegs) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pegs = pegs
+	if s.clock != nil {
+		s.wait(&eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Pegs{Pegs: pegs}})
 	}
 }
 

@@ -18,7 +18,7 @@ func (noPast) PegPrices(context.Context, int64, int64, []string, int, func(int32
 
 // pegChannels are those of stablecoins, with no past but what memory holds.
 func pegChannels(coins *schemas.CoinTable) []query.Channel {
-	channels := stablecoins.New(views.NewPriceCache(coins), views.NewCatalog(coins), nil).Channels(noPast{}, nil, "prices")
+	channels := stablecoins.New(views.NewPriceCache(coins), views.NewCatalog(coins), nil, stablecoins.Served{}).Channels(noPast{}, nil, "prices")
 	for i := range channels {
 		channels[i].Past = nil
 	}

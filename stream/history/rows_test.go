@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -244,6 +245,10 @@ func TestPricesAreReadAsTheyWereServed(t *testing.T) {
 	sources := func(at, first, last, clock int64) *eventsv1.ServedStep {
 		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Sources{Sources: &eventsv1.ServedSources{First: first, Last: last, Clock: clock}}}
 	}
+	pegs := func(at int64, coins ...*eventsv1.ServedPeg) *eventsv1.ServedStep {
+		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Pegs{Pegs: &eventsv1.ServedPegs{Coins: coins}}}
+	}
+	tether, euro := &eventsv1.ServedPeg{CoinId: "tether", MeanBps: 1.0 / 3, P95Bps: 2, Samples: 43200}, &eventsv1.ServedPeg{CoinId: "euro-coin", MeanBps: 7, P95Bps: 8.1, Samples: 1}
 	served := func(offset int64, replica string, steps ...*eventsv1.ServedStep) logged {
 		return logged{rows.Place{Topic: schemas.TopicServed, Offset: offset}, &eventsv1.ServedRecord{Replica: replica, Number: offset, Time: noon, Steps: steps}}
 	}
@@ -251,7 +256,8 @@ func TestPricesAreReadAsTheyWereServed(t *testing.T) {
 		served(0, "one", step(noon+5, 1), minute(minutes[0]), step(noon+second+5, 2), minute(minutes[1])),
 		served(1, "two", step(noon+second+6, 1), step(noon+second+9, 3)), served(2, "one", step(noon+2*second+700, 4)), served(3, "two"),
 		served(4, "one", rates(noon+5, noon-60*second), rates(noon+62*second, noon)), served(5, "two", rates(noon+65*second, noon-60*second)),
-		served(6, "one", sources(noon+5, 3, 8, noon), sources(noon+20*second, 3, 9, noon+10*second)), served(7, "two", sources(noon+21*second, 5, 7, noon)))
+		served(6, "one", sources(noon+5, 3, 8, noon), sources(noon+20*second, 3, 9, noon+10*second)), served(7, "two", sources(noon+21*second, 5, 7, noon)),
+		served(8, "one", pegs(noon+5, euro, tether), pegs(noon+60*second)), served(9, "two", pegs(noon+61*second, tether)))
 
 	for _, test := range []struct {
 		at   int64
@@ -308,6 +314,21 @@ func TestPricesAreReadAsTheyWereServed(t *testing.T) {
 		if got.GetFirst() != test.first || got.GetLast() != test.last || got.GetClock() != test.clock {
 			t.Errorf("sources at noon + %s: %v; want %d to %d by %d", time.Duration(test.at-noon), got, test.first, test.last, test.clock)
 		}
+	}
+	for _, test := range []struct {
+		at   int64
+		want *eventsv1.ServedPegs
+	}{
+		{noon + 4, nil}, {noon + 5, &eventsv1.ServedPegs{Coins: []*eventsv1.ServedPeg{euro, tether}}}, {noon + 60*second, &eventsv1.ServedPegs{}},
+		{noon + 7200*second, &eventsv1.ServedPegs{Coins: []*eventsv1.ServedPeg{tether}}},
+	} {
+		got, err := read.From(store).PegsServed(t.Context(), time.Unix(0, test.at))
+		if err != nil || !proto.Equal(got, test.want) {
+			t.Errorf("pegs at noon + %s: %v, %v; want %v", time.Duration(test.at-noon), got, err, test.want)
+		}
+	}
+	if since, err := read.From(store).PegsServedSince(t.Context()); err != nil || since.UnixNano() != noon+5 {
+		t.Errorf("of pegs it is recorded since %s, %v; want noon + 5 ns", since, err)
 	}
 	since, err := read.From(store).SourcesServedSince(t.Context())
 	if err != nil || since.UnixNano() != noon+5 {

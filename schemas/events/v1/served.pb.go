@@ -106,6 +106,7 @@ type ServedStep struct {
 	//	*ServedStep_Minute
 	//	*ServedStep_Rates
 	//	*ServedStep_Sources
+	//	*ServedStep_Pegs
 	Read          isServedStep_Read `protobuf_oneof:"read"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -191,6 +192,15 @@ func (x *ServedStep) GetSources() *ServedSources {
 	return nil
 }
 
+func (x *ServedStep) GetPegs() *ServedPegs {
+	if x != nil {
+		if x, ok := x.Read.(*ServedStep_Pegs); ok {
+			return x.Pegs
+		}
+	}
+	return nil
+}
+
 type isServedStep_Read interface {
 	isServedStep_Read()
 }
@@ -213,6 +223,10 @@ type ServedStep_Sources struct {
 	Sources *ServedSources `protobuf:"bytes,5,opt,name=sources,proto3,oneof"`
 }
 
+type ServedStep_Pegs struct {
+	Pegs *ServedPegs `protobuf:"bytes,6,opt,name=pegs,proto3,oneof"`
+}
+
 func (*ServedStep_Prices) isServedStep_Read() {}
 
 func (*ServedStep_Minute) isServedStep_Read() {}
@@ -220,6 +234,8 @@ func (*ServedStep_Minute) isServedStep_Read() {}
 func (*ServedStep_Rates) isServedStep_Read() {}
 
 func (*ServedStep_Sources) isServedStep_Read() {}
+
+func (*ServedStep_Pegs) isServedStep_Read() {}
 
 // ServedPrices names the newest record of a partition of prices.v1 that had been read, by what caused it.
 type ServedPrices struct {
@@ -338,6 +354,124 @@ func (x *ServedSources) GetClock() int64 {
 	return 0
 }
 
+// ServedPegs are the statistics of 30 days by which stablecoins were scored. They are recorded themselves: they are read from tables that
+// go on meanwhile, and in which what was read may be replaced.
+type ServedPegs struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Coins are those that have any, by coin id.
+	Coins         []*ServedPeg `protobuf:"bytes,1,rep,name=coins,proto3" json:"coins,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedPegs) Reset() {
+	*x = ServedPegs{}
+	mi := &file_events_v1_served_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedPegs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedPegs) ProtoMessage() {}
+
+func (x *ServedPegs) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_served_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedPegs.ProtoReflect.Descriptor instead.
+func (*ServedPegs) Descriptor() ([]byte, []int) {
+	return file_events_v1_served_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ServedPegs) GetCoins() []*ServedPeg {
+	if x != nil {
+		return x.Coins
+	}
+	return nil
+}
+
+// ServedPeg is how well a stablecoin kept its peg at the closes of minutes.
+type ServedPeg struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	CoinId string                 `protobuf:"bytes,1,opt,name=coin_id,json=coinId,proto3" json:"coin_id,omitempty"`
+	// Mean and 95th percentile of the absolute deviations, basis points.
+	MeanBps float64 `protobuf:"fixed64,2,opt,name=mean_bps,json=meanBps,proto3" json:"mean_bps,omitempty"`
+	P95Bps  float64 `protobuf:"fixed64,3,opt,name=p95_bps,json=p95Bps,proto3" json:"p95_bps,omitempty"`
+	// Samples are the deviations that they are of.
+	Samples       uint32 `protobuf:"varint,4,opt,name=samples,proto3" json:"samples,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedPeg) Reset() {
+	*x = ServedPeg{}
+	mi := &file_events_v1_served_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedPeg) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedPeg) ProtoMessage() {}
+
+func (x *ServedPeg) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_served_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedPeg.ProtoReflect.Descriptor instead.
+func (*ServedPeg) Descriptor() ([]byte, []int) {
+	return file_events_v1_served_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ServedPeg) GetCoinId() string {
+	if x != nil {
+		return x.CoinId
+	}
+	return ""
+}
+
+func (x *ServedPeg) GetMeanBps() float64 {
+	if x != nil {
+		return x.MeanBps
+	}
+	return 0
+}
+
+func (x *ServedPeg) GetP95Bps() float64 {
+	if x != nil {
+		return x.P95Bps
+	}
+	return 0
+}
+
+func (x *ServedPeg) GetSamples() uint32 {
+	if x != nil {
+		return x.Samples
+	}
+	return 0
+}
+
 var File_events_v1_served_proto protoreflect.FileDescriptor
 
 const file_events_v1_served_proto_rawDesc = "" +
@@ -347,14 +481,15 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x12+\n" +
-	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xc3\x01\n" +
+	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xf0\x01\n" +
 	"\n" +
 	"ServedStep\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x121\n" +
 	"\x06prices\x18\x02 \x01(\v2\x17.events.v1.ServedPricesH\x00R\x06prices\x12\x18\n" +
 	"\x06minute\x18\x03 \x01(\x03H\x00R\x06minute\x12\x16\n" +
 	"\x05rates\x18\x04 \x01(\x03H\x00R\x05rates\x124\n" +
-	"\asources\x18\x05 \x01(\v2\x18.events.v1.ServedSourcesH\x00R\asourcesB\x06\n" +
+	"\asources\x18\x05 \x01(\v2\x18.events.v1.ServedSourcesH\x00R\asources\x12+\n" +
+	"\x04pegs\x18\x06 \x01(\v2\x15.events.v1.ServedPegsH\x00R\x04pegsB\x06\n" +
 	"\x04read\"D\n" +
 	"\fServedPrices\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
@@ -362,7 +497,15 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\rServedSources\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\x03R\x04last\x12\x14\n" +
-	"\x05clock\x18\x03 \x01(\x03R\x05clockB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
+	"\x05clock\x18\x03 \x01(\x03R\x05clock\"8\n" +
+	"\n" +
+	"ServedPegs\x12*\n" +
+	"\x05coins\x18\x01 \x03(\v2\x14.events.v1.ServedPegR\x05coins\"r\n" +
+	"\tServedPeg\x12\x17\n" +
+	"\acoin_id\x18\x01 \x01(\tR\x06coinId\x12\x19\n" +
+	"\bmean_bps\x18\x02 \x01(\x01R\ameanBps\x12\x17\n" +
+	"\ap95_bps\x18\x03 \x01(\x01R\x06p95Bps\x12\x18\n" +
+	"\asamples\x18\x04 \x01(\rR\asamplesB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_served_proto_rawDescOnce sync.Once
@@ -376,22 +519,26 @@ func file_events_v1_served_proto_rawDescGZIP() []byte {
 	return file_events_v1_served_proto_rawDescData
 }
 
-var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_events_v1_served_proto_goTypes = []any{
 	(*ServedRecord)(nil),  // 0: events.v1.ServedRecord
 	(*ServedStep)(nil),    // 1: events.v1.ServedStep
 	(*ServedPrices)(nil),  // 2: events.v1.ServedPrices
 	(*ServedSources)(nil), // 3: events.v1.ServedSources
+	(*ServedPegs)(nil),    // 4: events.v1.ServedPegs
+	(*ServedPeg)(nil),     // 5: events.v1.ServedPeg
 }
 var file_events_v1_served_proto_depIdxs = []int32{
 	1, // 0: events.v1.ServedRecord.steps:type_name -> events.v1.ServedStep
 	2, // 1: events.v1.ServedStep.prices:type_name -> events.v1.ServedPrices
 	3, // 2: events.v1.ServedStep.sources:type_name -> events.v1.ServedSources
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 3: events.v1.ServedStep.pegs:type_name -> events.v1.ServedPegs
+	5, // 4: events.v1.ServedPegs.coins:type_name -> events.v1.ServedPeg
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_served_proto_init() }
@@ -404,6 +551,7 @@ func file_events_v1_served_proto_init() {
 		(*ServedStep_Minute)(nil),
 		(*ServedStep_Rates)(nil),
 		(*ServedStep_Sources)(nil),
+		(*ServedStep_Pegs)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -411,7 +559,7 @@ func file_events_v1_served_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_served_proto_rawDesc), len(file_events_v1_served_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -172,9 +172,43 @@ func (r Reader) SourcesServed(ctx context.Context, at time.Time) (*eventsv1.Serv
 
 // SourcesServedSince reads from which instant on it is recorded of what answers of currencies were made; zero where nothing is.
 func (r Reader) SourcesServedSince(ctx context.Context) (time.Time, error) {
+	return r.servedSince(ctx, "served_sources")
+}
+
+// PegsServed reads by which statistics stablecoins were scored at an instant, those that were read last; nil where nothing is recorded of the
+// instant or before.
+func (r Reader) PegsServed(ctx context.Context, at time.Time) (*eventsv1.ServedPegs, error) {
+	found, err := history.Select(ctx, r.store, `SELECT coins.id, coins.mean_bps, coins.p95_bps, coins.samples FROM served_pegs
+		WHERE time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC, replica LIMIT 1`, []any{at.UnixNano()},
+		func(rows driver.Rows) (*eventsv1.ServedPegs, error) {
+			var ids []string
+			var means, p95s []float64
+			var samples []uint32
+			err := rows.Scan(&ids, &means, &p95s, &samples)
+			served := &eventsv1.ServedPegs{}
+			for i := range ids {
+				served.Coins = append(served.Coins, &eventsv1.ServedPeg{CoinId: ids[i], MeanBps: means[i], P95Bps: p95s[i], Samples: samples[i]})
+			}
+			return served, err
+		})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading by which statistics stablecoins were scored at %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	case len(found) == 0:
+		return nil, nil
+	}
+	return found[0], nil
+}
+
+// PegsServedSince reads from which instant on it is recorded by which statistics stablecoins were scored; zero where nothing is.
+func (r Reader) PegsServedSince(ctx context.Context) (time.Time, error) {
+	return r.servedSince(ctx, "served_pegs")
+}
+
+func (r Reader) servedSince(ctx context.Context, table string) (time.Time, error) {
 	var since *time.Time
-	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM served_sources").Scan(&since); err != nil {
-		return time.Time{}, fmt.Errorf("reading since when it is recorded what of the sources was served: %w", history.Unavailable(err))
+	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM "+table).Scan(&since); err != nil {
+		return time.Time{}, fmt.Errorf("reading since when %s has what was served: %w", table, history.Unavailable(err))
 	}
 	if since == nil {
 		return time.Time{}, nil

@@ -8,9 +8,9 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// servedRows are rows of served_prices, served_minutes, served_topics and served_sources: one for each step of a record.
+// servedRows are rows of served_prices, served_minutes, served_topics, served_sources and served_pegs: one for each step of a record.
 type servedRows struct {
-	prices, minutes, topics, sources columnBatch[servedStep]
+	prices, minutes, topics, sources, pegs columnBatch[servedStep]
 }
 
 // servedStep is a step and the process that took it.
@@ -30,11 +30,14 @@ func newServedRows() topicRows {
 			lowCardinalityOf("replica", replica), integerOf("read", func(s servedStep) int64 { return s.GetRates() / int64(time.Second) })),
 		newColumnBatch("served_sources", instantOf("time", at), lowCardinalityOf("replica", replica), integerOf("first", func(s servedStep) int64 { return s.GetSources().GetFirst() }),
 			integerOf("last", func(s servedStep) int64 { return s.GetSources().GetLast() }), instantOf("clock", func(s servedStep) int64 { return s.GetSources().GetClock() })),
+		newColumnBatch("served_pegs", instantOf("time", at), lowCardinalityOf("replica", replica), nestedOf("coins", func(s servedStep) []*eventsv1.ServedPeg { return s.GetPegs().GetCoins() },
+			lowCardinalityOf("id", (*eventsv1.ServedPeg).GetCoinId), floatOf("mean_bps", (*eventsv1.ServedPeg).GetMeanBps), floatOf("p95_bps", (*eventsv1.ServedPeg).GetP95Bps),
+			countOf("samples", (*eventsv1.ServedPeg).GetSamples))),
 	}
 }
 
 func (r *servedRows) all() []native.Rows {
-	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources}
+	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources, &r.pegs}
 }
 
 func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
@@ -49,6 +52,8 @@ func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
 			r.topics.appendRaw(p, servedStep{s, rec.Replica})
 		case *eventsv1.ServedStep_Sources:
 			r.sources.appendRaw(p, servedStep{s, rec.Replica})
+		case *eventsv1.ServedStep_Pegs:
+			r.pegs.appendRaw(p, servedStep{s, rec.Replica})
 		}
 	}
 	return len(rec.Steps) > 0

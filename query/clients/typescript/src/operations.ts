@@ -665,8 +665,10 @@ export abstract class Operations {
   listStablecoins(asked: {
     /** Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time: the answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): Promise<types.StablecoinsIndexBody> {
-    return this.ask({ method: "GET", path: "/api/v1/stablecoins/index", query: ["limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/stablecoins/index", query: ["limit", "asOf"] }, asked)
   }
 
   /** Mappings of venues' symbols to coins. Overrides first, then the symbols of venues whose ticks are stored. */

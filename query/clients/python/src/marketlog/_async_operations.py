@@ -669,12 +669,14 @@ class AsyncOperations:
         answer: types.CoinsSimilarBody = await self._ask("GET", "/api/v1/coins/{coinId}/similar", {"coinId": coin_id}, {"limit": limit}, {})
         return answer
 
-    async def list_stablecoins(self, *, limit: int | None = None) -> types.StablecoinsIndexBody:
+    async def list_stablecoins(self, *, limit: int | None = None, as_of: str | datetime | None = None) -> types.StablecoinsIndexBody:
         """Stablecoins by peg stability. Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead.
 
         limit: Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time: the answer that was given then, with ages as they were. Default: now. A date alone is its
+        beginning in UTC.
         """
-        answer: types.StablecoinsIndexBody = await self._ask("GET", "/api/v1/stablecoins/index", {}, {"limit": limit}, {})
+        answer: types.StablecoinsIndexBody = await self._ask("GET", "/api/v1/stablecoins/index", {}, {"limit": limit, "asOf": as_of}, {})
         return answer
 
     async def list_symbol_mappings(self, *, limit: int | None = None, offset: int | None = None) -> types.SymbolsMappingsBody:
