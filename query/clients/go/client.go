@@ -42,7 +42,8 @@ func New(options Options) (*Client, error) {
 	if !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
 		return nil, fmt.Errorf("the address of the server is %q; it must begin with http:// or https://", base)
 	}
-	c := &Client{base: strings.TrimRight(base, "/"), key: first(options.Key, os.Getenv("MARKETLOG_API_KEY")), timeout: options.Timeout, retry: options.Retry.whole()}
+	key := first(options.Key, os.Getenv("MARKETLOG_API_KEY"))
+	c := &Client{base: strings.TrimRight(base, "/"), key: key, timeout: options.Timeout, retry: options.Retry.whole()}
 	if c.timeout == 0 {
 		c.timeout = 30 * time.Second
 	}

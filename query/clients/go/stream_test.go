@@ -110,7 +110,9 @@ func TestStreamFails(t *testing.T) {
 	}{
 		{"no server", slices.Repeat([]func(*http.Request) (*http.Response, error){refused}, 100), is[*ConnectionFailed], time.Minute},
 		{"a server that sends no message", slices.Repeat([]func(*http.Request) (*http.Response, error){text(200, "")}, 100), is[*ConnectionFailed], time.Minute},
-		{"a server that lags", slices.Repeat([]func(*http.Request) (*http.Response, error){text(500, "")}, 100), is[*ServerError], time.Minute},
+		{"lines that are cut", slices.Repeat([]func(*http.Request) (*http.Response, error){text(200, update("a", 1)[:40])}, 100),
+			func(err error) bool { return is[*ConnectionFailed](err) && errors.Is(err, errEnded) }, time.Minute},
+		{"a server that fails", slices.Repeat([]func(*http.Request) (*http.Response, error){text(500, "")}, 100), is[*ServerError], time.Minute},
 		{"a wrong key", []func(*http.Request) (*http.Response, error){text(401, "{}")}, is[*NotAuthenticated], 0},
 		{"a message that says so", []func(*http.Request) (*http.Response, error){
 			text(200, welcome+`{"type":"error","timestamp":"2026-03-01T10:00:00Z","error":{"code":"LAGGING","message":"later"}}`+"\n"),
