@@ -395,6 +395,18 @@ func clockReads(file *ast.File) (reads []clockRead) {
 	return reads
 }
 
+// The Go client is a module of its own: a program that uses it builds nothing else of ours, nor of others.
+func TestGoClientRequiresNothing(t *testing.T) {
+	t.Attr("tier", "layout")
+	text, err := os.ReadFile("../query/clients/go/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := regexp.MustCompile(`(?m)^\s*(require|replace)\b.*`).FindString(string(text)); found != "" {
+		t.Errorf("its go.mod has %q", found)
+	}
+}
+
 // mostFiles is how many product files a folder may hold: more, and nobody sees which belong together.
 const mostFiles = 25
 

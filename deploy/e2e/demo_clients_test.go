@@ -17,9 +17,10 @@ type clientLibrary struct {
 	name string
 	// cases runs query/clients/cases.json, against the address and the key that follow; nil where another library's run has it.
 	cases []string
-	// language is that of its example in docs/clients.md, and example how a file of it is run; empty as with cases.
-	language string
-	example  []string
+	// language is that of its example in docs/clients.md, example how a file of it is run, and home a folder where such a file finds the
+	// library, "" being any; empty as with cases.
+	language, home string
+	example        []string
 	// follow prints each price of the coins that follow, as [coin, milliseconds, price].
 	follow      []string
 	folder      string
@@ -44,12 +45,15 @@ func clientLibraries(t *testing.T) []clientLibrary {
 	environment := []string{"PYTHONPATH=" + wheels[0], "PYTHONDONTWRITEBYTECODE=1"} // a wheel is imported as it is
 	built := buildTypeScript(t)
 	node := filepath.Join(built, "index.js")
+	cases, following := buildGo(t)
 	return []clientLibrary{
 		{name: "Python, awaited", cases: []string{python, "-m", "cases"}, language: "python", example: []string{python},
 			follow: []string{python, "-m", "follow", "async"}, folder: tests, environment: environment},
 		{name: "Python, blocking", follow: []string{python, "-m", "follow", "sync"}, folder: tests, environment: environment},
 		{name: "TypeScript", cases: []string{"node", "cases.mjs", node}, language: "ts", example: []string{newNode(t)},
-			follow: []string{"node", "follow.mjs", node}, folder: "../../query/clients/typescript/tests"},
+			home: filepath.Join(built, "../../../.."), follow: []string{"node", "follow.mjs", node}, folder: "../../query/clients/typescript/tests"},
+		{name: "Go", cases: []string{cases}, language: "go", example: []string{"go", "run"}, home: goHome(t), follow: []string{following}, folder: goClient,
+			environment: []string{"CGO_ENABLED=0"}},
 	}
 }
 
@@ -77,6 +81,38 @@ func buildTypeScript(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dist
+}
+
+// goClient is the folder of the Go client, a module of its own.
+const goClient = "../../query/clients/go"
+
+// buildGo builds the programs that test the Go client.
+func buildGo(t *testing.T) (cases, follow string) {
+	t.Helper()
+	folder := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", folder, "./tests/...")
+	build.Dir = goClient
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the Go client: %v\n%s", err, out)
+	}
+	return filepath.Join(folder, "cases"), filepath.Join(folder, "follow")
+}
+
+// goHome is a module that requires the Go client, and nothing else.
+func goHome(t *testing.T) string {
+	t.Helper()
+	client, err := filepath.Abs(goClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "github.com/marketlog/marketlog/query/clients/go"
+	home := t.TempDir()
+	module := "module example\n\ngo 1.26.0\n\nrequire " + name + " v0.0.0\n\nreplace " + name + " => " + client + "\n"
+	if err := os.WriteFile(filepath.Join(home, "go.mod"), []byte(module), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return home
 }
 
 // clientsPython is a Python with what our client needs.
@@ -149,22 +185,23 @@ func (d *demo) runExample(t *testing.T, library clientLibrary) {
 	}
 	_, code, _ := strings.Cut(string(page), "\n```"+library.language+"\n")
 	code, _, _ = strings.Cut(code, "\n```\n")
-	folder := t.TempDir()
-	if library.language == "ts" {
-		dist := library.follow[len(library.follow)-1]
-		folder = strings.TrimSuffix(dist, filepath.FromSlash("/node_modules/@marketlog/client/dist/index.js"))
+	folder := library.home
+	if folder == "" {
+		folder = t.TempDir()
 	}
 	file := filepath.Join(folder, "example."+library.language)
 	if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := library.command(t.Context(), library.example, []string{file}, "MARKETLOG_URL="+d.base, "MARKETLOG_API_KEY="+d.key).CombinedOutput()
+	command := library.command(t.Context(), library.example, []string{file}, "MARKETLOG_URL="+d.base, "MARKETLOG_API_KEY="+d.key)
+	command.Dir = folder
+	out, err := command.CombinedOutput()
 	text := strings.ReplaceAll(string(out), d.key, "KEY")
 	if err != nil {
 		t.Fatalf("%v\n%.4000s", err, text)
 	}
 	for _, want := range []string{"EUR, the median of", "a minute ago", "% a year", "availableFrom", "volumeUsd", " coins", " bytes of Parquet", "vs must be a fiat currency", "\nBTC "} {
-		if !strings.Contains(text, want) {
+		if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) { // fields are in capitals in Go
 			t.Errorf("nothing of %q in\n%.4000s", want, text)
 		}
 	}

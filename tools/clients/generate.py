@@ -4,7 +4,7 @@ for each operation.
     python3 tools/clients/generate.py http://127.0.0.1:8080            # writes query/clients/*; `make clients` starts a server for it
     python3 tools/clients/generate.py http://127.0.0.1:8080 --check    # fails where a file differs; the gate does this
 
-Only the standard library is needed.
+Only the standard library is needed, and gofmt.
 """
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import re
 import sys
 import urllib.request
 
+import golang
 import python
 import typescript
 
@@ -153,7 +154,7 @@ def main() -> None:
     base, check = sys.argv[1], "--check" in sys.argv[2:]
     model = Model(fetch(base, "/openapi.json"), fetch(base, "/asyncapi.json"))
     different = []
-    for file, text in {**python.files(model), **typescript.files(model)}.items():
+    for file, text in {**golang.files(model), **python.files(model), **typescript.files(model)}.items():
         path = ROOT / file
         if path.exists() and path.read_text() == text:
             continue

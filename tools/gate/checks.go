@@ -24,19 +24,24 @@ func format(io.Writer) []result {
 	return []result{check("format", "gofmt", err)}
 }
 
-// lint runs the linters, go vet's analyzers among them, over both modules.
+// lint runs the linters, go vet's analyzers among them, over all modules.
 func lint(out io.Writer) []result {
 	return []result{
 		check("lint", "golangci-lint", runLast(out, "go", "tool", "-modfile=tools/go.mod", "golangci-lint", "run")),
 		check("lint", "golangci-lint of the tools", runLast(out, "go", "-C", "tools", "tool", "golangci-lint", "run")),
+		check("lint", "golangci-lint of the client", runLast(out, "go", "-C", clientFolder, "tool", "-modfile=../../../tools/go.mod", "golangci-lint", "run")),
 	}
 }
+
+// clientFolder is the Go client, a module of its own, so that who uses it builds nothing else of ours.
+const clientFolder = "query/clients/go"
 
 // deadcode looks for functions that neither a program nor a test of the repository comes to. The linters see those of one package.
 func deadcode(out io.Writer) []result {
 	return []result{
 		check("lint", "deadcode", silent(out, "go", "tool", "-modfile=tools/go.mod", "deadcode", "-test", "./...")),
 		check("lint", "deadcode of the tools", silent(out, "go", "-C", "tools", "tool", "deadcode", "-test", "./...")),
+		check("lint", "deadcode of the client", silent(out, "go", "-C", clientFolder, "tool", "-modfile=../../../tools/go.mod", "deadcode", "-test", "./...")),
 	}
 }
 

@@ -32,7 +32,8 @@ func quick(io.Writer) []result {
 	}
 	run := testRun{name: "quick", tier: "embedded", folder: ".", kills: quickKills, arguments: append([]string{"-skip", only(slow, killTest)}, list...)}
 	tools := testRun{name: "tools", tier: "tools", folder: "tools", kills: quickKills, arguments: []string{"./..."}}
-	return slices.Concat(run.results(), tools.results())
+	client := testRun{name: "client", tier: "client", folder: clientFolder, kills: quickKills, arguments: []string{"./..."}}
+	return slices.Concat(run.results(), tools.results(), client.results())
 }
 
 // slowTests runs what `make gate` runs behind it: the slow tests on one processor, and on the other the quick tests again, with the race
