@@ -49,6 +49,8 @@ type Lake struct {
 
 // lakeDataset is how one dataset fares.
 type lakeDataset struct {
+	// until and since are what the tables had at asked, by the machine's clock: they are not asked for each of many empty days.
+	until, since, asked time.Time
 	// settled is the midnight before which nothing is left to export.
 	settled time.Time
 	// empty are finished days that have no rows, by what was looked at since the midnight in emptyAt.
@@ -57,9 +59,9 @@ type lakeDataset struct {
 	// newest is the newest day that the lake has, due how many finished days it lacks.
 	newest time.Time
 	due    int
-	// failing is what the last attempt failed with, since then; retryAt is when it is tried again, by the machine's clock.
+	// failing is what the last attempt failed with, failed when the first of them did; retryAt is when it is tried again, by the machine's clock.
 	failing  error
-	since    time.Time
+	failed   time.Time
 	retryAt  time.Time
 	backoff  *retry.Backoff
 	failures int
@@ -106,8 +108,9 @@ func (l *Lake) Run(ctx context.Context) error {
 
 // round exports what is due, until nothing is that has not failed.
 func (l *Lake) round(ctx context.Context) {
+	var have map[lakeDay]bool
 	for ctx.Err() == nil {
-		next, ok := l.next(ctx)
+		next, ok := l.next(ctx, &have)
 		if !ok {
 			l.prune()
 			return
@@ -126,22 +129,23 @@ func (l *Lake) round(ctx context.Context) {
 		case err != nil:
 			l.failed(next.dataset, fmt.Errorf("exporting %s of %s: %w", next.dataset, next.day.Format(time.DateOnly), err))
 		default:
-			l.exported(next, result)
+			if l.exported(next, result); result.Files > 0 {
+				have[next] = true
+			}
 		}
 	}
 }
 
-// next is the newest day that is due, of the first dataset that lacks it.
-func (l *Lake) next(ctx context.Context) (newest lakeDay, ok bool) {
+// next is the newest day that is due, of the first dataset that lacks it. What the lake has is read once a round.
+func (l *Lake) next(ctx context.Context, have *map[lakeDay]bool) (newest lakeDay, ok bool) {
 	midnight := l.midnight()
-	var have map[lakeDay]bool
 	for _, dataset := range l.Datasets {
 		if !l.open(dataset, midnight) {
 			continue
 		}
-		until, since, err := l.access().finished(ctx, dataset)
-		if err == nil && have == nil {
-			have, err = l.access().exported()
+		until, since, err := l.finished(ctx, dataset)
+		if err == nil && *have == nil {
+			*have, err = l.access().exported()
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -149,12 +153,30 @@ func (l *Lake) next(ctx context.Context) (newest lakeDay, ok bool) {
 			}
 			continue
 		}
-		due := l.due(dataset, midnight, until, since, have)
+		due := l.due(dataset, midnight, until, since, *have)
 		if len(due) > 0 && (!ok || due[0].After(newest.day)) {
 			newest, ok = lakeDay{dataset, due[0]}, true
 		}
 	}
 	return newest, ok
+}
+
+// finished asks the tables, at most as often as it is looked.
+func (l *Lake) finished(ctx context.Context, dataset string) (until, since time.Time, err error) {
+	l.mu.Lock()
+	s := l.state(dataset)
+	until, since, asked := s.until, s.since, s.asked
+	l.mu.Unlock()
+	if !asked.IsZero() && time.Since(asked) < lakeEvery {
+		return until, since, nil
+	}
+	if until, since, err = l.access().finished(ctx, dataset); err != nil {
+		return until, since, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.until, s.since, s.asked = until, since, time.Now()
+	return until, since, nil
 }
 
 func (l *Lake) midnight() time.Time { return l.Exporter.Now().UTC().Truncate(day) }
@@ -227,7 +249,7 @@ func (l *Lake) failed(dataset string, err error) {
 	defer l.mu.Unlock()
 	s := l.state(dataset)
 	if s.failing == nil {
-		s.since = time.Now()
+		s.failed = time.Now()
 	}
 	pause := s.backoff.Next()
 	s.failing, s.retryAt = err, time.Now().Add(pause)
@@ -286,7 +308,7 @@ func (l *Lake) Status() (all []LakeStatus) {
 		s := l.state(dataset)
 		line := LakeStatus{Dataset: dataset, Newest: s.newest, Due: s.due}
 		if s.failing != nil {
-			line.Failing, line.Since = s.failing.Error(), s.since.UTC()
+			line.Failing, line.Since = s.failing.Error(), s.failed.UTC()
 		}
 		all = append(all, line)
 	}
