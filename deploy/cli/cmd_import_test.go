@@ -76,8 +76,9 @@ func TestImportCommands(t *testing.T) {
 		return out.String(), errs.String()
 	}
 	for line, want := range map[string]string{
-		"import":                                  "--format is missing: one of binance-klines, binance-trades, binance-aggtrades, tardis-trades, candles",
+		"import":                                  "--format is missing: one of binance-klines, binance-trades, binance-aggtrades, tardis-trades, ticks, candles",
 		"import x --format stocks":                `there is no format "stocks"`,
+		"import x --format tardis-quotes":         `there is no format "tardis-quotes": quotes are not imported`,
 		"import --format candles":                 "name the files to import",
 		"import x --format candles --interval 5m": `--interval "5m" is not kept`,
 		"import x --format candles --base BTC":    "--base and --quote",

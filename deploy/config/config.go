@@ -38,6 +38,7 @@ type Config struct {
 	Redis      RedisConfig            `koanf:"redis"`
 	Retention  RetentionConfig        `koanf:"retention"`
 	Archive    ArchiveConfig          `koanf:"archive"`
+	Lake       LakeConfig             `koanf:"lake"`
 	Venues     map[string]VenueConfig `koanf:"venues"`
 	// Sources are polled where feeds is live, or where their URL says otherwise.
 	Sources  map[string]SourceConfig `koanf:"sources"`
@@ -268,6 +269,7 @@ func DefaultConfig() Config {
 		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
 		Retention:     RetentionConfig{LogBytes: tableBytes()},
 		Archive:       ArchiveConfig{Enabled: archiveAuto, Bytes: 20 << 30},
+		Lake:          LakeConfig{Datasets: []string{"trades", "prices", "candles_1m", "venue_candles_1m", "coverage"}, Format: "parquet", Days: 30},
 		Stream:        StreamConfig{RingBytes: 64 << 20},
 		Venues:        make(map[string]VenueConfig),
 		Sources:       make(map[string]SourceConfig),
@@ -380,6 +382,7 @@ func (c Config) Validate() error {
 		f.add("retention.reserve_bytes", strconv.FormatInt(b, 10), "is too small to write marks and gaps in", fmt.Sprintf("use %d (4 MiB) or more, or 0 for the default", MinReserveBytes))
 	}
 	c.Archive.validate(&f)
+	c.Lake.validate(&f)
 	if c.Retention.LogBytes < MinLogBytes {
 		f.add("retention.log_bytes", strconv.FormatInt(c.Retention.LogBytes, 10), "is too small to be shared out among the topics", fmt.Sprintf("use %d (64 MiB) or more", MinLogBytes))
 	}

@@ -154,6 +154,13 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 				`archive.bucket.prefix = "/a" (file FILE): is no beginning of names`},
 		{name: "the secret of a bucket in the open", file: "archive: {bucket: {secret_key: hunter2}}",
 			want: `archive.bucket.secret_key = "******" (file FILE): no setting has this name; write it to a file and name that in archive.bucket.secret_key_file`},
+		{name: "a lake that cannot be", file: "lake: {dir: here, datasets: [trades, stocks], format: tardis-csv, days: 0, keep_days: 4000}",
+			want: `lake.dir = "here" (file FILE): is no absolute path; name the directory from / on` + "\n" +
+				`lake.datasets = "stocks" (file FILE): is no dataset; name some of trades, quotes` + "\n" +
+				`lake.format = "tardis-csv" (file FILE): is unknown; use one of: parquet, arrow, csv` + "\n" +
+				`lake.days = "0" (file FILE): is outside 1 to 3660; use 30` + "\n" +
+				`lake.keep_days = "4000" (file FILE): is outside lake.days (0) to 3660; use 0 to keep all days`},
+		{name: "a lake of nothing", file: "lake: {dir: /lake, datasets: []}", want: `lake.datasets = "" (file FILE): is empty; name some of trades, quotes`},
 		{name: "several at once", file: "feeds: x", env: []string{"MARKETLOG_LOG_LEVEL=loud"}, flags: []string{"--sim-speed", "0"},
 			want: "feeds = \"x\" (file FILE)\nlog.level = \"loud\" (environment MARKETLOG_LOG_LEVEL)\nsim.speed = \"0\" (flag --sim-speed)"},
 		{name: "source without a scheme", file: "sources: {ecb: {url: bank}}", want: `sources.ecb.url = "bank" (file FILE): is no such URL; use http:// or https://`},

@@ -198,6 +198,7 @@ var measuredLater = []string{
 	"marketlog_stream_closed_total", "marketlog_sql_statements_total", "marketlog_replay_differing_keys",
 	"marketlog_part_waiting",                                                  // there is one while something is waited for
 	"marketlog_archive_failing", "marketlog_archive_newest_timestamp_seconds", // only where the log is archived, which a demo's is not
+	"marketlog_lake_failing", // only where lake.dir is set
 }
 
 // measures reports whether a name in a query has samples: of a histogram by one of its three names.

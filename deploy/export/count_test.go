@@ -1,6 +1,9 @@
 package export
 
-import "bytes"
+import (
+	"bytes"
+	"context"
+)
 
 // Count reads a file of a format as it is read back.
 func Count(format string, content []byte, columns []SchemaColumn) (int64, error) {
@@ -15,3 +18,6 @@ func Count(format string, content []byte, columns []SchemaColumn) (int64, error)
 	r := bytes.NewReader(content)
 	return f.count(file{ReadSeeker: r, ReaderAt: r, size: int64(len(content))}, names)
 }
+
+// Round lets a lake export what is due, once.
+func Round(ctx context.Context, l *Lake) { l.round(ctx) }

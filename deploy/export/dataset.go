@@ -43,6 +43,8 @@ type Dataset struct {
 	sources string
 	// minutes means that the rows follow the closed minutes of candles.
 	minutes bool
+	// expires is the table that drops the oldest rows by their age; empty: all are kept.
+	expires string
 }
 
 const (
@@ -68,7 +70,7 @@ func ticks(name, kind, holds string, columns ...string) Dataset {
 		// The table and not the view: only it has the day, without which all days are read for one of them.
 		view: "v_ticks", from: "{db}.ticks FINAL", where: "kind = '" + kind + "' AND day >= {first} AND day <= {last}", columns: all,
 		exprs: map[string]string{"event_id": "lower(hex(event_id))", "flags": flagNames},
-		time:  "ingest_time", order: "ingest_time, symbol, event_id, coin_id, event_time, log_offset", minutes: true,
+		time:  "ingest_time", order: "ingest_time, symbol, event_id, coin_id, event_time, log_offset", minutes: true, expires: "ticks",
 	}
 }
 
@@ -79,7 +81,7 @@ var Datasets = []Dataset{
 	ticks("tickers", "ticker", "a ticker as its venue sent it", "bid", "ask", "last", "volume_base", "volume_quote"),
 	{
 		Name: "prices", Holds: "a coin and second in which its published price changed, with all inputs", Topics: []string{schemas.TopicPrices},
-		view: "v_prices", time: "time", order: "coin_id, time",
+		view: "v_prices", time: "time", order: "coin_id, time", expires: "prices",
 		sources: "SELECT DISTINCT toString(arrayJoin(`inputs.provider`)) AS source FROM {db}.prices WHERE time >= {from} AND time < {to}",
 	},
 	{
@@ -91,7 +93,7 @@ var Datasets = []Dataset{
 	},
 	{
 		Name: "venue_candles_1m", Holds: "a market of a venue and minute, of the venue's own trades", ByVenue: true, Topics: []string{schemas.TopicCandles},
-		view: "v_venue_candles_1m", time: "start", grain: time.Minute, order: "symbol, start", minutes: true,
+		view: "v_venue_candles_1m", time: "start", grain: time.Minute, order: "symbol, start", minutes: true, expires: "venue_candles_1m",
 	},
 	{
 		Name: "markets", Holds: "a coin and day: its last price, supplies, market capitalization, changes", Topics: []string{schemas.TopicMarkets},
@@ -120,7 +122,7 @@ var Datasets = []Dataset{
 	},
 	{
 		Name: "rates", Holds: "a yield when it was reported, ended or changed, and once an hour", Topics: []string{schemas.TopicRates},
-		view: "v_rates", from: "{db}.rates FINAL", time: "time", order: "source, category, pool, coin_id, time",
+		view: "v_rates", from: "{db}.rates FINAL", time: "time", order: "source, category, pool, coin_id, time", expires: "rates",
 		columns: []string{
 			"key", "time", "provider", "provider_name", "source", "category", "coin_id", "symbol", "pool", "provider_symbol", "chain", "name", "unattached", "apr", "apy",
 			"method", "reward_apy", "raw", "raw_unit", "compounding", "tvl_usd", "collateral_usd", "max_ltv", "term", "min_amount", "max_amount", "lockup_days",
@@ -154,7 +156,7 @@ var Datasets = []Dataset{
 	},
 	{
 		Name: "coverage", Holds: "a stretch in which messages of a venue are missing, by its end", Topics: []string{schemas.TopicTicks},
-		view: "v_gaps", time: "to_time", order: "to_time, venue, symbol, reason, from_time",
+		view: "v_gaps", time: "to_time", order: "to_time, venue, symbol, reason, from_time", expires: "gaps",
 		sources: "SELECT DISTINCT toString(venue) AS source FROM {db}.gaps WHERE to_time >= {from} AND to_time < {to}",
 	},
 }

@@ -204,7 +204,7 @@ func damage(t *testing.T, r *rand.Rand, dir string) {
 	}
 	switch r.IntN(5) {
 	case 0: // killed while it was written: only an unfinished file is there
-		err = errors.Join(os.Remove(name), os.WriteFile(name+".partial", content[:len(content)/2], 0o600))
+		err = errors.Join(os.Remove(name), os.WriteFile(filepath.Join(dir, "file.partial"), content[:len(content)/2], 0o600))
 	case 1:
 		err = os.WriteFile(name, content[:len(content)/2], 0o600)
 	case 2:

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -32,10 +33,21 @@ type Manifest struct {
 	OwnUse bool `json:"ownUse"`
 	// Files are those that are whole, by path.
 	Files []Entry `json:"files"`
+	// Days are those of a lake whose files are all among Files, in the order in which they were exported.
+	Days []Day `json:"days,omitempty"`
 	// Schemas are the columns of the files, by the name that their entries have for them.
 	Schemas map[string][]SchemaColumn `json:"schemas"`
 	// Sources say under which terms the values of the sources in the files are passed on, by their names.
 	Sources map[string]SourceTerms `json:"sources"`
+}
+
+// Day is a UTC day of a dataset that a lake has whole.
+type Day struct {
+	Dataset string `json:"dataset"`
+	// Date is the day, as 2026-11-25.
+	Date  string `json:"date"`
+	Files int    `json:"files"`
+	Rows  int64  `json:"rows"`
 }
 
 // Entry is one file.
@@ -117,6 +129,7 @@ func readManifest(dir *os.Root, ownUse bool) (*Manifest, error) {
 			f.Name(), with(read.OwnUse), with(ownUse))
 	}
 	m.Files = append(m.Files, read.Files...)
+	m.Days = read.Days
 	maps.Copy(m.Schemas, read.Schemas)
 	maps.Copy(m.Sources, read.Sources)
 	return m, nil
@@ -127,6 +140,20 @@ func with(yes bool) string {
 		return "with"
 	}
 	return "without"
+}
+
+// has reports whether a lake has the day of a request.
+func (m *Manifest) has(r Request) bool {
+	return slices.ContainsFunc(m.Days, func(d Day) bool { return d.Dataset == r.Dataset && d.Date == r.From.UTC().Format(time.DateOnly) })
+}
+
+// otherFormat is one that days of a request's dataset have in a lake, if it is not the request's; empty: none has.
+func (m *Manifest) otherFormat(r Request) string {
+	i := slices.IndexFunc(m.Files, func(e Entry) bool { return strings.HasPrefix(e.Path, lakeFolder+r.Dataset+"/") && e.Format != r.Format })
+	if i < 0 {
+		return ""
+	}
+	return m.Files[i].Format
 }
 
 // entry finds the file at a path.
@@ -192,7 +219,7 @@ func replace(dir *os.Root, path string, content []byte) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return commit(dir, path)
+	return commit(dir, path+partial, path)
 }
 
 // schemaOf describes columns, and names the description by its content.

@@ -32,6 +32,9 @@ type Request struct {
 	Dir string `json:"dir"`
 	// OwnUse exports values too whose terms forbid to pass them on.
 	OwnUse bool `json:"ownUse"`
+
+	// lake means that the range is a whole day of a lake.
+	lake bool
 }
 
 // Validate names all that is wrong.
@@ -73,14 +76,14 @@ type piece struct {
 var slug = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // plan finds the files of a range that have rows, in the order of their days and venues. A day without rows has none.
-func plan(ctx context.Context, store *history.Store, d Dataset, f Format, from, to time.Time, leftOut []string) (all []piece, err error) {
+func plan(ctx context.Context, store *history.Store, d Dataset, f Format, r Request, leftOut []string) (all []piece, err error) {
 	venue := "''"
 	if d.ByVenue {
 		venue = "toString(venue)"
 	}
 	var faults []error
 	statement := "SELECT concat(toString(toDate(" + d.time + ")), ' ', " + venue + ") AS file, toString(count()) FROM " + inDatabase(store, d.rows()) +
-		" WHERE " + d.within(from, to, "", leftOut) + " GROUP BY file ORDER BY file SETTINGS " + bounds
+		" WHERE " + d.within(r.From, r.To, "", leftOut) + " GROUP BY file ORDER BY file SETTINGS " + bounds
 	err = each(ctx, store, statement, func(row [2]string) {
 		p := piece{}
 		var text string
@@ -93,20 +96,22 @@ func plan(ctx context.Context, store *history.Store, d Dataset, f Format, from, 
 			err = fmt.Errorf("the venue %q cannot name a file", p.venue)
 		}
 		faults = append(faults, err)
-		if p.from, p.to = start, start.Add(day); p.from.Before(from) {
-			p.from = from.UTC()
+		if p.from, p.to = start, start.Add(day); p.from.Before(r.From) {
+			p.from = r.From.UTC()
 		}
-		if p.to.After(to) {
-			p.to = to.UTC()
+		if p.to.After(r.To) {
+			p.to = r.To.UTC()
 		}
-		p.path = pathOf(d, f, p)
+		if p.path = pathOf(d, f, p); r.lake {
+			p.path = lakePath(d, f, p)
+		}
 		all = append(all, p)
 	})
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, fmt.Errorf("counting the rows of %s: %w", d.Name, err)
 	}
 	if len(all) > maxFiles {
-		return nil, fmt.Errorf("%s from %s to %s are %d files, more than %d; export parts of it", d.Name, from.Format(time.RFC3339), to.Format(time.RFC3339), len(all), maxFiles)
+		return nil, fmt.Errorf("%s from %s to %s are %d files, more than %d; export parts of it", d.Name, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), len(all), maxFiles)
 	}
 	return all, nil
 }
@@ -129,6 +134,18 @@ func pathOf(d Dataset, f Format, p piece) string {
 		return path.Join(d.Name, p.venue, name+f.suffix)
 	}
 	return path.Join(d.Name, name+f.suffix)
+}
+
+// lakeFolder begins the directories of a lake.
+const lakeFolder = "dataset="
+
+// lakePath names the file of a whole day as readers of hive partitions find it: all files of a directory have the same columns.
+func lakePath(d Dataset, f Format, p piece) string {
+	name := d.Name
+	if d.ByVenue {
+		name = p.venue
+	}
+	return path.Join(lakeFolder+d.Name, "date="+p.from.Format(time.DateOnly), name+f.suffix)
 }
 
 // selectOf is the statement whose output is the file.

@@ -89,6 +89,13 @@ func (x *Exporter) Run(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if r.lake && manifest.has(r) { // by another process, since it was looked
+		return Result{Exported: d.Name, From: r.From.UTC(), To: r.To.UTC()}, nil
+	}
+	if other := manifest.otherFormat(r); r.lake && other != "" {
+		return Result{}, fmt.Errorf("the lake in %s has %s as %s, and %s is asked for, which readers cannot take from one directory: name another directory in lake.dir, or %s in lake.format",
+			r.Dir, d.Name, other, f.Name, other)
+	}
 	position, closed, err := x.position(ctx, d)
 	if err != nil {
 		return Result{}, err
@@ -107,13 +114,16 @@ func (x *Exporter) Run(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	pieces, err := plan(ctx, x.Store, d, f, r.From, r.To, leftOut)
+	pieces, err := plan(ctx, x.Store, d, f, r, leftOut)
 	if err != nil {
 		return Result{}, err
 	}
-	job := &job{Exporter: x, dataset: d, format: f, dir: dir, manifest: manifest, position: position, terms: terms, leftOut: leftOut, columns: columns, began: began}
+	job := &job{Exporter: x, request: r, dataset: d, format: f, dir: dir, manifest: manifest, position: position, terms: terms, leftOut: leftOut, columns: columns, began: began}
 	result := Result{Exported: d.Name, From: r.From.UTC(), To: r.To.UTC(), LeftOut: leftOut}
-	if len(pieces) == 0 { // that there is nothing is an answer too
+	switch {
+	case len(pieces) == 0 && r.lake: // it may get rows: a lake has no word on it
+		return result, nil
+	case len(pieces) == 0: // that there is nothing is an answer too
 		return result, manifest.write(dir)
 	}
 	for _, p := range pieces {
@@ -130,6 +140,12 @@ func (x *Exporter) Run(ctx context.Context, r Request) (Result, error) {
 		}
 		job.done += p.rows
 		if err := errors.Join(x.Emit(line), job.report(0)); err != nil {
+			return result, err
+		}
+	}
+	if r.lake {
+		manifest.Days = append(manifest.Days, Day{Dataset: d.Name, Date: r.From.UTC().Format(time.DateOnly), Files: result.Files, Rows: result.Rows})
+		if err := manifest.write(dir); err != nil {
 			return result, err
 		}
 	}
@@ -217,6 +233,7 @@ func complete(r Request, closed time.Time) error {
 // job is an export at work.
 type job struct {
 	*Exporter
+	request  Request
 	dataset  Dataset
 	format   Format
 	dir      *os.Root
@@ -246,7 +263,7 @@ func (j *job) file(ctx context.Context, p piece) (FileLine, error) {
 	got, err := j.write(ctx, p)
 	for n := 1; n < attempts && isRows(err); n++ {
 		var again []piece
-		if again, err = plan(ctx, j.Store, j.dataset, j.format, p.from, p.to, j.leftOut); err != nil {
+		if again, err = plan(ctx, j.Store, j.dataset, j.format, Request{From: p.from, To: p.to, lake: j.request.lake}, j.leftOut); err != nil {
 			break
 		}
 		i := slices.IndexFunc(again, func(q piece) bool { return q.path == p.path })
@@ -367,7 +384,11 @@ func (x *Exporter) terms(ctx context.Context, d Dataset, r Request) (map[string]
 		}
 	}
 	if len(leftOut) > 0 && d.source == "" {
-		return nil, nil, fmt.Errorf("%s is made of values that must not be passed on, of %s; --own-use exports it for your own use", d.Name, strings.Join(reasons, ", "))
+		allowing := "--own-use"
+		if r.lake {
+			allowing = "lake.own_use"
+		}
+		return nil, nil, fmt.Errorf("%s is made of values that must not be passed on, of %s; %s exports it for your own use", d.Name, strings.Join(reasons, ", "), allowing)
 	}
 	return terms, leftOut, nil
 }

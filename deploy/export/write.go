@@ -13,8 +13,12 @@ import (
 	"path"
 )
 
-// partial ends the name of a file that is being written.
-const partial = ".partial"
+// partial ends the name of a file that is being written: the manifest's, and underway's, which is beside the manifest whatever file
+// it becomes. Who reads a directory of files meets none that is not whole.
+const (
+	partial  = ".partial"
+	underway = "file" + partial
+)
 
 // lookEvery is after how many bytes of a file the disk is looked at again.
 const lookEvery = 8 << 20
@@ -31,7 +35,7 @@ func (x *Exporter) writeFile(ctx context.Context, dir *os.Root, to string, rows 
 	if err := dir.MkdirAll(path.Dir(to), 0o755); err != nil {
 		return writtenFile{}, err
 	}
-	out, err := dir.OpenFile(to+partial, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	out, err := dir.OpenFile(underway, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
 	if err != nil {
 		return writtenFile{}, err
 	}
@@ -41,10 +45,10 @@ func (x *Exporter) writeFile(ctx context.Context, dir *os.Root, to string, rows 
 		err = out.Sync()
 	}
 	if err := errors.Join(err, out.Close()); err != nil {
-		_ = dir.Remove(to + partial) // it would only take room
+		_ = dir.Remove(underway) // it would only take room
 		return writtenFile{}, fmt.Errorf("writing %s: %w", to, err)
 	}
-	got, err := readBack(dir, to+partial, f, columns)
+	got, err := readBack(dir, underway, f, columns)
 	if err != nil {
 		return writtenFile{}, fmt.Errorf("reading %s back: %w", to, err)
 	}
@@ -54,7 +58,7 @@ func (x *Exporter) writeFile(ctx context.Context, dir *os.Root, to string, rows 
 	if got.rows != want {
 		return writtenFile{}, &rowsError{path: to, got: got.rows, want: want}
 	}
-	return got, commit(dir, to)
+	return got, commit(dir, underway, to)
 }
 
 // rowsError means that a file has another number of rows than the tables had before it was written.
@@ -111,7 +115,7 @@ func (w *meteredWriter) Write(p []byte) (int, error) {
 func room(lacks func() (int64, error)) error {
 	missing, err := lacks()
 	if err == nil && missing > 0 {
-		err = fmt.Errorf("the disk lacks %d bytes that are kept free for the log; free some, or export to another disk, then run the command again: it continues where it stopped", missing)
+		err = fmt.Errorf("the disk lacks %d bytes that are kept free for the log; free some, or export to another disk; the export then continues where it stopped", missing)
 	}
 	return err
 }
@@ -140,15 +144,19 @@ func hashOf(r io.Reader) (sum string, bytes int64, err error) {
 }
 
 // commit gives a flushed file its name, so that it has it after a power failure too.
-func commit(dir *os.Root, to string) error {
-	if err := dir.Rename(to+partial, to); err != nil {
+func commit(dir *os.Root, from, to string) error {
+	if err := dir.Rename(from, to); err != nil {
 		return err
 	}
-	folder, err := dir.Open(path.Dir(to))
-	if err != nil {
-		return err
+	for name := path.Dir(to); ; name = path.Dir(name) { // each may have been made for the file
+		folder, err := dir.Open(name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(folder.Sync(), folder.Close()); err != nil || name == "." {
+			return err
+		}
 	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // holds reports whether the file of an entry is on the disk as it was entered.

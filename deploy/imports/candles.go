@@ -31,43 +31,63 @@ func newCandles(r Request, _ string) (decoder, error) {
 var columnNames = [...][]string{{"venue"}, {"symbol"}, {"interval"}, {"start", "open_time"}, {"open"}, {"high"}, {"low"}, {"close"}, {"volume_exact", "volume"}}
 
 func (c *candles) header(fields []string) (bool, error) {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = strings.ToLower(strings.TrimSpace(f))
-	}
 	c.columns = len(fields)
-	var missing []string
-	for i, place := range [...]*int{&c.atVenue, &c.atSymbol, &c.atInterval, &c.atTime, &c.atOpen, &c.atHigh, &c.atLow, &c.atClose, &c.atVolume} {
-		*place = -1
-		for _, name := range columnNames[i] {
-			if *place < 0 {
-				*place = slices.Index(names, name)
-			}
-		}
-		if *place < 0 && i > 2 {
-			missing = append(missing, columnNames[i][len(columnNames[i])-1])
-		}
-	}
+	missing := placeColumns(headerNames(fields), columnNames[:], &c.atVenue, &c.atSymbol, &c.atInterval, &c.atTime, &c.atOpen, &c.atHigh, &c.atLow, &c.atClose, &c.atVolume)
+	missing = slices.DeleteFunc(missing, func(name string) bool { return name == "venue" || name == "symbol" || name == "interval" })
 	if len(missing) > 0 {
 		return false, fmt.Errorf("its first line has no column %s: it must name venue, symbol, open_time, open, high, low, close and volume", strings.Join(missing, ", "))
 	}
-	for _, of := range [...]struct {
-		place int
-		value string
-		name  string
-		flag  string
-	}{{c.atVenue, c.venue, "venue", "--venue"}, {c.atSymbol, c.symbol, "symbol", "--market"}} {
-		switch {
-		case of.place < 0 && of.value == "":
-			return false, fmt.Errorf("it has no column %s: name it with %s", of.name, of.flag)
-		case of.place >= 0 && of.value != "":
-			return false, fmt.Errorf("it has a column %s: leave out %s", of.name, of.flag)
-		}
+	if err := marketColumns(c.atVenue, c.atSymbol, c.venue, c.symbol); err != nil {
+		return false, err
 	}
 	if c.atInterval >= 0 && c.interval != 0 {
 		return false, errors.New("it has a column interval: leave out --interval")
 	}
 	return true, nil
+}
+
+// headerNames are the names of columns as they are compared.
+func headerNames(fields []string) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = strings.ToLower(strings.TrimSpace(f))
+	}
+	return names
+}
+
+// placeColumns finds where columns are, each by the first of its names that is there, and returns the last name of those that are
+// nowhere, whose place is -1.
+func placeColumns(names []string, columns [][]string, places ...*int) (missing []string) {
+	for i, place := range places {
+		*place = -1
+		for _, name := range columns[i] {
+			if *place < 0 {
+				*place = slices.Index(names, name)
+			}
+		}
+		if *place < 0 {
+			missing = append(missing, columns[i][len(columns[i])-1])
+		}
+	}
+	return missing
+}
+
+// marketColumns fails unless venue and symbol are each given by a column or by a flag, and not by both.
+func marketColumns(atVenue, atSymbol int, venue, symbol string) error {
+	for _, of := range [...]struct {
+		place int
+		value string
+		name  string
+		flag  string
+	}{{atVenue, venue, "venue", "--venue"}, {atSymbol, symbol, "symbol", "--market"}} {
+		switch {
+		case of.place < 0 && of.value == "":
+			return fmt.Errorf("it has no column %s: name it with %s", of.name, of.flag)
+		case of.place >= 0 && of.value != "":
+			return fmt.Errorf("it has a column %s: leave out %s", of.name, of.flag)
+		}
+	}
+	return nil
 }
 
 func (c *candles) row(fields []string) (row, error) {

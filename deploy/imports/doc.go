@@ -1,5 +1,5 @@
 // Package imports reads files with candles of venues' markets into the log, as backfill does with what venues themselves answer:
-// archives that Binance publishes, files of tardis.dev, and plain CSV. Trades become candles of minutes. Every candle names its file, by
+// archives that Binance publishes, files of tardis.dev, and plain CSV of candles or trades. Trades become candles of minutes. Every candle names its file, by
 // hash, and its line.
 //
 // A file is read twice: first to the end without a record to the log, which shows whether its rows are what its name states and whether

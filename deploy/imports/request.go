@@ -86,6 +86,7 @@ var Formats = []Format{
 	{Name: "binance-trades", Holds: "trades of data.binance.vision, spot: SYMBOL-trades-DATE.zip, or the .csv in it", trades: newBinanceTrades},
 	{Name: "binance-aggtrades", Holds: "aggregated trades of data.binance.vision, spot: SYMBOL-aggTrades-DATE.zip, or the .csv in it", trades: newBinanceAggTrades},
 	{Name: "tardis-trades", Holds: "trades of tardis.dev, or of export --format tardis-csv: .csv.gz, or the .csv in it", trades: newTardisTrades},
+	{Name: "ticks", Holds: "trades as CSV with a header: venue, symbol, time, price, size; those of export --dataset trades too", trades: newTicks},
 	{Name: "candles", Holds: "CSV with a header: venue, symbol, open_time, open, high, low, close, volume", decoder: newCandles},
 }
 
@@ -105,6 +106,9 @@ func formatNamed(name string) (Format, error) {
 	}
 	if name == "" {
 		return Format{}, errors.New("--format is missing: one of " + strings.Join(FormatNames(), ", "))
+	}
+	if strings.Contains(name, "quotes") {
+		return Format{}, fmt.Errorf("there is no format %q: %w", name, errQuotes)
 	}
 	return Format{}, fmt.Errorf("there is no format %q: take one of %s", name, strings.Join(FormatNames(), ", "))
 }

@@ -22,6 +22,9 @@ func newTardisTrades(r Request, path string) (tradeDecoder, error) {
 }
 
 func (tardisTrades) header(fields []string) (bool, error) {
+	if isQuotes(fields) {
+		return false, errQuotes
+	}
 	if !slices.Equal(fields, tardisColumns) {
 		return false, fmt.Errorf("its first line does not name the columns %s", strings.Join(tardisColumns, ","))
 	}

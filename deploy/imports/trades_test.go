@@ -88,6 +88,13 @@ func tradeFile(format string, trades []drawnTrade) (name, content string) {
 			fmt.Fprintf(&text, "%d,%s,%s,%d,%d,%d,True,True\n", 1000+i, t.price, t.size, 1000+i, 1000+i, t.at)
 		}
 		return "BTCUSDT-aggTrades-2025-01.csv", text.String()
+	case "ticks": // as export --dataset trades --format csv writes them
+		text.WriteString(`"coin_id","venue","symbol","event_time","ingest_time","price","size","side"` + "\n")
+		for _, t := range trades {
+			at := time.UnixMicro(t.at).UTC()
+			fmt.Fprintf(&text, `"bitcoin","binance","BTCUSDT","%s","%s",%s,%s,"buy"`+"\n", at.Format("2006-01-02T15:04:05.000000000Z"), at.Format(time.RFC3339), t.price, t.size)
+		}
+		return "2025-01-01.csv", text.String()
 	}
 	text.WriteString("exchange,symbol,timestamp,local_timestamp,id,side,price,amount\n")
 	for i, t := range trades {
@@ -107,7 +114,7 @@ func TestTradesBecomeTheCandlesOfTheirMinutes(t *testing.T) {
 			return w.table("SELECT start, open, high, low, close, toDecimal128(volume, 8) FROM " + w.store.Database() + ".backfill FINAL WHERE NOT withdrawn ORDER BY start")
 		}
 		want := candles()
-		for _, format := range []string{"binance-trades", "binance-aggtrades", "tardis-trades"} {
+		for _, format := range []string{"binance-trades", "binance-aggtrades", "tardis-trades", "ticks"} {
 			w := newWorld(t)
 			name, content := tradeFile(format, trades)
 			line := w.imported(imports.Request{Format: format, Files: []string{w.file(name, content)}})
@@ -142,6 +149,36 @@ huobi,BTCUSDT,1735689801000000,1735689801000006,buy,93000,1
 	if got, want := w.table("SELECT reason, replaceRegexpOne(detail, ' of .*', '') AS at FROM default.v_dead_letters WHERE source = 'import' ORDER BY at"),
 		"undecodable\tline 6\nnon_positive\tline 7\nnon_positive\tline 8\nundecodable\tline 9\n"; got != want {
 		t.Errorf("the dead letters are\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Plain ticks need not be in an order of columns, nor name their market, and have times in several forms; what is no trade is in the
+// dead letters. A file of the same name with other trades replaces what it has no more.
+func TestPlainTicksAreImported(t *testing.T) {
+	w := newWorld(t)
+	r := imports.Request{Format: "ticks", Venue: "kraken", Market: "BTC/USD", Files: []string{w.file("own.csv", `Time,kind,amount,note,price
+1735689660,trade,0.5,a,93000
+1735689661000,trade,0.25,b,93010
+2025-01-01 00:02:00.5,trade,1,c,93020
+2025-01-01T00:02:01Z,quote,1,d,93020
+soon,trade,1,e,93020
+2025-01-01T00:02:02Z,trade,1,f
+`)}}
+	if line := w.imported(r); line.Rows != 2 || line.BadRows != 3 || line.Markets[0].Interval != "1m" {
+		t.Errorf("got %+v, want two candles and three bad lines", line)
+	}
+	candles := func() string {
+		return w.table("SELECT venue, symbol, start, open, close, volume FROM " + w.store.Database() + ".backfill FINAL WHERE NOT withdrawn ORDER BY start")
+	}
+	if got, want := candles(), "kraken\tBTC/USD\t2025-01-01 00:01:00\t93000\t93010\t0.75\nkraken\tBTC/USD\t2025-01-01 00:02:00\t93020\t93020\t1\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	r.Files = []string{w.file("own.csv", "time,price,size\n1735689660,93000,0.5\n1735689780,93030,2\n")}
+	if line := w.imported(r); line.Replaces == "" {
+		t.Errorf("got %+v, want that it replaces the first", line)
+	}
+	if got, want := candles(), "kraken\tBTC/USD\t2025-01-01 00:01:00\t93000\t93000\t0.5\nkraken\tBTC/USD\t2025-01-01 00:03:00\t93030\t93030\t2\n"; got != want {
+		t.Errorf("after the second file there are\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -217,6 +254,11 @@ func TestFilesOfTradesAreRefused(t *testing.T) {
 		"does not name the columns exchange,symbol": {Format: "tardis-trades", Files: []string{w.file("tardis.csv", klines)}},
 		"leave out --venue and --market":            {Format: "tardis-trades", Market: "BTCUSDT", Files: []string{w.file("market.csv", klines)}},
 		`there is no venue "binance-futures"`:       {Format: "tardis-trades", Files: []string{w.file("futures.csv", "exchange,symbol,timestamp,local_timestamp,id,side,price,amount\nbinance-futures,BTCUSDT,1735689660000000,1735689660000001,1,buy,93000,0.5\n")}},
+		"has no column size: it must name":          {Format: "ticks", Files: []string{w.file("few.csv", "venue,symbol,time,price\n")}},
+		"name it with --venue":                      {Format: "ticks", Market: "BTCUSDT", Files: []string{w.file("whose.csv", "time,price,size\n")}},
+		"leave out --market":                        {Format: "ticks", Market: "BTCUSDT", Files: []string{w.file("twice.csv", "venue,symbol,time,price,size\n")}},
+		"table of ticks drops what is older":        {Format: "ticks", Files: []string{w.file("quotes.csv", "venue,symbol,event_time,bid,ask\n")}},
+		"quotes are not imported":                   {Format: "tardis-trades", Files: []string{w.file("binance_quotes_2025-01-01_BTCUSDT.csv", "exchange,symbol,timestamp,local_timestamp,ask_amount,ask_price,bid_price,bid_amount\n")}},
 		"unexpected EOF":                            {Format: "tardis-trades", Files: []string{w.file("cut.csv.gz", gzipped(klines)[:20])}},
 	} {
 		lines, result, err := w.run(r)

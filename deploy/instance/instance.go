@@ -20,6 +20,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
+	"github.com/marketlog/marketlog/deploy/export"
 	"github.com/marketlog/marketlog/deploy/metrics"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/processors"
@@ -59,6 +60,9 @@ type Instance struct {
 	// Disk pauses ingest before the disk is full, pauses remembers what it paused.
 	Disk   *diskguard.Guard
 	Pauses *Pauses
+	// Exports order exports: one runs at a time. Lake is what exports finished days by itself, where it does so here.
+	Exports export.Turns
+	Lake    atomic.Pointer[export.Lake]
 	// Lost is what the tables lack that they had, Behind what they do not have yet of what the log had at the start.
 	Lost, Behind lostTables
 

@@ -28,6 +28,11 @@ func exportVerb(in *instance.Instance) admin.Command {
 		if err != nil {
 			return err
 		}
+		done, err := in.Exports.Person(ctx)
+		if err != nil {
+			return ErrExportEnded
+		}
+		defer done()
 		exporter := &export.Exporter{Store: store, Disk: in.Disk, Now: in.Clock.Now, Sources: sources.List(), Emit: emit}
 		result, err := exporter.Run(ctx, request)
 		if err != nil && ctx.Err() != nil {
@@ -37,5 +42,21 @@ func exportVerb(in *instance.Instance) admin.Command {
 			return err
 		}
 		return emit(result)
+	}}
+}
+
+// lakeVerb states how the datasets of the lake fare; nothing where this process exports none.
+func lakeVerb(in *instance.Instance) admin.Command {
+	return admin.Command{Name: "lake", Run: func(_ context.Context, _ json.RawMessage, emit func(any) error) error {
+		lake := in.Lake.Load()
+		if lake == nil {
+			return nil
+		}
+		for _, status := range lake.Status() {
+			if err := emit(status); err != nil {
+				return err
+			}
+		}
+		return nil
 	}}
 }

@@ -13,5 +13,5 @@ func InstanceVerbs(in *instance.Instance) admin.Verbs {
 		return admin.NewVerbs()
 	}
 	return admin.NewVerbs(append(slices.Concat(keyVerbs(in), backfillVerbs(in), SourceVerbs(in), symbolVerbs(in), tablesVerbs(in), importVerbs(in)),
-		replayVerb(in), RebuildVerb(in), retryVerb(in), migrateVerb(in), SimFaultsVerb(in), earnVerb(in), openVerb(in), exportVerb(in))...)
+		replayVerb(in), RebuildVerb(in), retryVerb(in), migrateVerb(in), SimFaultsVerb(in), earnVerb(in), openVerb(in), exportVerb(in), lakeVerb(in))...)
 }

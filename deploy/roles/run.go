@@ -172,6 +172,13 @@ func buildStages(ctx context.Context, in *instance.Instance, role string, at Por
 	if own != nil {
 		stages = append(stages, supervise.Stage{Name: "backfill", Roles: []supervise.Role{own.Role()}})
 	}
+	if in.Config.Lake.Dir != "" && (role == "run" || role == "process") {
+		lake, err := lakeRole(ctx, in, own.Waiting)
+		if err != nil {
+			return nil, err
+		}
+		stages = append(stages, supervise.Stage{Name: "lake", Roles: []supervise.Role{lake}})
+	}
 	if fresh != nil {
 		for _, stage := range stages {
 			for i, role := range stage.Roles {

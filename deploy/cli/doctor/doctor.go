@@ -93,6 +93,7 @@ func examine(rt *command.Runtime, cmd *cobra.Command) []Finding {
 		found = append(found, examineSealed(cfg)...)
 		found = append(found, examineTables(cmd.Context(), cfg, &info)...)
 		found = append(found, examineGrowth(cmd.Context(), cfg, info)...)
+		found = append(found, examineLake(ctx, cfg, info)...)
 	default:
 		found = append(found, Finding{"instance", "ok", "no instance is running on " + cfg.DataDir, ""})
 		found = append(found, examineEngine(cfg)...)

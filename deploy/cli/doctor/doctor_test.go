@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/marketlog/marketlog/deploy/export"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
@@ -39,5 +41,21 @@ func TestDoctorShowsWhatTheTablesWillTake(t *testing.T) {
 	}
 	if f := judgeGrowth(growth, 75e9); !strings.Contains(f[0].Remedy, "1.0 GB more") {
 		t.Errorf("the remedy is %q, want 1.0 GB more", f[0].Remedy)
+	}
+}
+
+// Datasets of the lake that fail are faults, each with its reason; the others are named with their newest day.
+func TestTheDoctorNamesWhatTheLakeLacks(t *testing.T) {
+	at := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	found := judgeLake("/lake", []export.LakeStatus{
+		{Dataset: "trades", Newest: at}, {Dataset: "prices", Newest: at, Due: 2}, {Dataset: "fiat"},
+		{Dataset: "defi", Due: 3, Failing: "the disk lacks 4096 bytes", Since: at},
+	})
+	if len(found) != 2 || found[0].Verdict != "failed" || found[0].Message != "defi fails since 2026-11-25T00:00:00Z: the disk lacks 4096 bytes" || found[0].Remedy == "" ||
+		found[1].Verdict != "ok" || found[1].Message != "trades up to 2026-11-25, prices up to 2026-11-25 (2 more to export), fiat has no day yet in /lake" {
+		t.Errorf("got %+v", found)
+	}
+	if found := judgeLake("/lake", nil); found != nil {
+		t.Errorf("a process without a lake: got %+v", found)
 	}
 }
