@@ -1092,6 +1092,8 @@ func (c *Client) ListSimilarCoins(ctx context.Context, coinID string, options *L
 type ListStablecoinsOptions struct {
 	// Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Point in time: the answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
 }
 
 // ListStablecoins asks GET /api/v1/stablecoins/index. Stablecoins by peg stability. Stablecoins with a market cap of at least
@@ -1100,6 +1102,7 @@ func (c *Client) ListStablecoins(ctx context.Context, options *ListStablecoinsOp
 	asked := call{method: "GET", path: "/api/v1/stablecoins/index"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	return ask[api.StablecoinsIndexBody](ctx, c, asked)
 }
 
