@@ -126,7 +126,7 @@ func (p *PegStatistics) Run(ctx context.Context, log *slog.Logger) error {
 func (p *PegStatistics) Refresh(ctx context.Context) error {
 	pegs, err := p.read(ctx, p.clock())
 	if err == nil {
-		p.serve(p.clock(), pegs)
+		p.serve(p.clock, pegs)
 	}
 	return err
 }
@@ -146,7 +146,7 @@ func (p *PegStatistics) Current(ctx context.Context, now time.Time) (PegsByCoin,
 	if err != nil {
 		return nil, err
 	}
-	return p.serve(now, pegs), nil
+	return p.serve(func() time.Time { return now }, pegs), nil
 }
 
 // newest are those of an instant, or the oldest that are remembered; nil before the first.
@@ -187,10 +187,12 @@ func (p *PegStatistics) read(ctx context.Context, now time.Time) (*eventsv1.Serv
 	return pegs, nil
 }
 
-// serve makes statistics what is served from an instant on, and records them.
-func (p *PegStatistics) serve(from time.Time, pegs *eventsv1.ServedPegs) PegsByCoin {
+// serve makes statistics what is served from now on, and records them. The clock is read while nobody takes any: who took those of before did so
+// earlier.
+func (p *PegStatistics) serve(clock func() time.Time, pegs *eventsv1.ServedPegs) PegsByCoin {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	from := clock()
 	if n := len(p.list); n > 0 && p.list[n-1].from >= from.UnixNano() { // two read at a time
 		return p.list[n-1].byCoin
 	}

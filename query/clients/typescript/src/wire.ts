@@ -1,7 +1,8 @@
 /** text is a value as it is sent in an address. */
 export function text(value: unknown): string {
   if (value instanceof Date) return value.toISOString()
-  return Array.isArray(value) ? value.map(text).join(",") : String(value)
+  if (Array.isArray(value)) return value.map(text).join(",")
+  return typeof value === "object" ? JSON.stringify(value) : String(value)
 }
 
 /** reason is why a connection failed, which fetch hides behind its own error. */

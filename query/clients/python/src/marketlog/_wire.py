@@ -52,6 +52,8 @@ def text(name: str, value: Any) -> str:
         return value.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(text(name, v) for v in value)
+    if isinstance(value, Mapping):
+        return json.dumps(value)
     return str(value)
 
 
