@@ -275,7 +275,8 @@ Measured only once there is something to measure, and so not in the list: ` + "`
 for; ` + "`marketlog_backfill_calls_total`, `_failed_calls_total`, `_candles_total` and `_values_total{source}`" + `, what back-fills did;
 ` + "`marketlog_replay_compared_keys`, `_differing_keys` and `_end_timestamp_seconds{view}`" + `, of the last replay of a view;
 ` + "`marketlog_stream_closed_total{code}`, streams that the server closed; `marketlog_sql_statements_total{outcome}`;" + `
-` + "`marketlog_archive_bytes`, `_segments` and `_newest_timestamp_seconds{topic}`" + `, once a segment is archived.
+` + "`marketlog_archive_bytes`, `_segments` and `_newest_timestamp_seconds{topic}`" + `, once a segment is archived;
+` + "`marketlog_lake_newest_day_timestamp_seconds`, `_due_days`, `_failing`, `_failures_total` and `_bytes_total{dataset}`, where `lake.dir`" + ` is set.
 
 `
 
