@@ -93,7 +93,7 @@ func TestCurrenciesAsTheyWereServed(t *testing.T) {
 	steps.Begin(func() time.Time { return w.Now })
 	price := func() {
 		mark := &eventsv1.Mark{LogicVersion: 1, Offset: w.Offset()}
-		w.Must(w.Prices.Apply(views.TailRecord{Offset: mark.Offset, Marked: &eventsv1.PriceRecord{Mark: mark, Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
+		w.Must(querytest.ApplyPrice(w.Prices, views.TailRecord{Offset: mark.Offset, Marked: &eventsv1.PriceRecord{Mark: mark, Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
 			CoinId: "bitcoin", Time: w.Now.UnixNano(), Price: 100 * random.Float64(), Accepted: 1}}}}))
 	}
 	price()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -145,7 +146,7 @@ func (w *world) restart() {
 	w.priceCache = views.NewPriceCache(coins)
 	for _, records := range w.past {
 		for _, rec := range records {
-			w.must(w.priceCache.Apply(views.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
+			w.must(querytest.ApplyPrice(w.priceCache, views.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
 		}
 	}
 	w.priceCache.Steps().Begin(func() time.Time { return w.now })

@@ -207,7 +207,7 @@ func (w *world) price(coin string, simulated bool) { w.publish(w.record(coin, si
 func (w *world) publish(rec *eventsv1.PriceRecord) {
 	coin := rec.GetPrice().CoinId
 	w.past[coin] = append(w.past[coin], rec)
-	w.must(w.priceCache.Apply(stream.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
+	w.must(querytest.ApplyPrice(w.priceCache, stream.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
 }
 
 // record is the price that the markets of a coin give now.

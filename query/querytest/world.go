@@ -1,6 +1,7 @@
 package querytest
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -226,7 +227,15 @@ func (w *World) Price(coin string, at time.Time, price float64) {
 		b.Add(rows.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
 		w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	}
-	w.Must(w.Prices.Apply(views.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(ApplyPrice(w.Prices, views.TailRecord{Offset: offset, Marked: rec}))
+}
+
+// ApplyPrice has a price cache read a price, and the pulse that is the last record of its cause.
+func ApplyPrice(priceCache *views.PriceCache, price views.TailRecord) error {
+	rec := price.Marked.(*eventsv1.PriceRecord)
+	pulse := price
+	pulse.Marked = &eventsv1.PriceRecord{Mark: rec.Mark, Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: rec.GetPrice().Time}}}
+	return errors.Join(priceCache.Apply(price), priceCache.Apply(pulse))
 }
 
 // Time reads a word of a script, RFC 3339.

@@ -119,7 +119,7 @@ func priced(w *querytest.World, coin string, markets []string) {
 		b.Add(rows.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
 		w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	}
-	w.Must(w.Prices.Apply(views.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(querytest.ApplyPrice(w.Prices, views.TailRecord{Offset: offset, Marked: rec}))
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {

@@ -95,7 +95,7 @@ func (w *pastWorld) price(coin string, before func()) {
 	b.Add(rows.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)
 	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	before()
-	w.Must(w.Prices.Apply(views.TailRecord{Offset: offset, Marked: rec}))
+	w.Must(querytest.ApplyPrice(w.Prices, views.TailRecord{Offset: offset, Marked: rec}))
 }
 
 // minute is what the fold of markets writes of a minute; before is called when it is written, and not read yet.

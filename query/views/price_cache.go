@@ -116,6 +116,7 @@ func (b *PriceCache) Apply(rec stream.TailRecord) error {
 	}
 	if pulse := record.GetPulse(); pulse != nil {
 		b.advance(rec.Partition, pulse.Now)
+		b.steps.end(record.Mark)
 	}
 	return nil
 }

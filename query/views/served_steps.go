@@ -17,9 +17,6 @@ const (
 	stepsEvery = 2 * time.Second
 	// stepSpan is for how long records of one partition, which come in bursts, make one step.
 	stepSpan = 20 * time.Millisecond
-	// stepQuiet is after what time without another record of what caused it a step is whole: it is of the last of them. With stepsEvery it is
-	// what a kill takes of the steps.
-	stepQuiet = time.Second
 	// maxSteps bounds those that wait to be written, some minutes of them: while the log cannot be reached there are no prices either.
 	maxSteps = 10_000
 )
@@ -36,10 +33,11 @@ type ServedSteps struct {
 	// clock is nil until the process answers: what it reads before, nobody is served.
 	clock func() time.Time
 	since int64 // by that clock, Unix nanoseconds
-	// offsets are how far each partition of prices.v1 was read, -1 for not at all; open are the steps that go on.
-	offsets []int64
-	open    []openStep
-	waiting []*eventsv1.ServedStep
+	// offsets are how far each partition of prices.v1 was read, -1 for not at all; ended are the causes up to which all records were: a pulse is
+	// the last of its cause. open are the steps that go on, last those that were put into waiting last.
+	offsets, ended []int64
+	open, last     []openStep
+	waiting        []*eventsv1.ServedStep
 	// ends are those of the minutes which are served, by fold, Unix nanoseconds; 0 for none.
 	ends [servedFolds]int64
 	// sources are what answers of currencies are made of, nil for nothing.
@@ -55,7 +53,8 @@ type openStep struct {
 }
 
 func newServedSteps(partitions int32) *ServedSteps {
-	return &ServedSteps{offsets: slices.Repeat([]int64{-1}, int(partitions)), open: make([]openStep, partitions)}
+	none := slices.Repeat([]int64{-1}, int(partitions))
+	return &ServedSteps{offsets: none, ended: slices.Clone(none), open: make([]openStep, partitions), last: make([]openStep, partitions)}
 }
 
 // Steps are those of a price cache.
@@ -73,7 +72,7 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 	}
 	for fold, end := range s.ends {
 		if end != 0 {
-			s.ended(servedFold(fold), s.since)
+			s.minuteEnded(servedFold(fold), s.since)
 		}
 	}
 	if s.sources != nil {
@@ -107,18 +106,48 @@ func (s *ServedSteps) read(mark *eventsv1.Mark) {
 	}
 }
 
-// step goes on with the open step of a partition, which is of its last record, or begins another one.
+// end takes that a pulse was read, behind which no record of its cause comes. A fold that is killed amid the records of one writes the rest of
+// them, and the pulse, when it runs again: who was killed with it has had a part of them.
+func (s *ServedSteps) end(mark *eventsv1.Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mark == nil || int(mark.Partition) >= len(s.ended) || mark.Offset < s.ended[mark.Partition] {
+		return
+	}
+	s.ended[mark.Partition] = mark.Offset
+	s.close(mark.Partition)
+}
+
+// step goes on with the open step of a partition, which is of the last record of a cause, or begins another one.
 func (s *ServedSteps) step(partition int32, offset int64) {
 	now, open := s.clock().UnixNano(), &s.open[partition]
-	if open.step != nil {
-		read := open.step.GetPrices()
-		if read.Offset == offset || now-open.began < int64(stepSpan) || len(s.waiting) >= maxSteps {
-			open.step.Time, read.Offset = now, offset
-			return
+	if open.step != nil && open.step.GetPrices().Offset == offset {
+		open.step.Time = now
+	} else {
+		if open.step != nil { // what comes of another cause is behind all of this one
+			s.put(partition)
 		}
-		s.waiting = append(s.waiting, open.step)
+		*open = openStep{&eventsv1.ServedStep{Time: now, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: partition, Offset: offset}}}, now}
 	}
-	*open = openStep{&eventsv1.ServedStep{Time: now, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: partition, Offset: offset}}}, now}
+	s.close(partition)
+}
+
+// close ends the open step of a partition if its cause has ended.
+func (s *ServedSteps) close(partition int32) {
+	if open := s.open[partition].step; open != nil && open.GetPrices().Offset <= s.ended[partition] {
+		s.put(partition)
+	}
+}
+
+// put has the open step of a partition wait to be written; within a burst it takes the place of the one before.
+func (s *ServedSteps) put(partition int32) {
+	open, last := s.open[partition], s.last[partition]
+	s.open[partition] = openStep{}
+	if last.step != nil && (open.step.Time-last.began < int64(stepSpan) || len(s.waiting) >= maxSteps) {
+		last.step.Time, last.step.Read = open.step.Time, open.step.Read
+		return
+	}
+	s.waiting, s.last[partition] = append(s.waiting, open.step), open
 }
 
 // minute takes that readers get what a fold made as of the end of a minute, from an instant on; both Unix nanoseconds.
@@ -127,11 +156,11 @@ func (s *ServedSteps) minute(fold servedFold, from, end int64) {
 	defer s.mu.Unlock()
 	s.ends[fold] = end
 	if s.clock != nil {
-		s.ended(fold, from)
+		s.minuteEnded(fold, from)
 	}
 }
 
-func (s *ServedSteps) ended(fold servedFold, from int64) { s.wait(fold.step(from, s.ends[fold])) }
+func (s *ServedSteps) minuteEnded(fold servedFold, from int64) { s.wait(fold.step(from, s.ends[fold])) }
 
 // readSources takes that answers of currencies are made of records of the sources, from an instant on.
 func (s *ServedSteps) readSources(from int64, read *eventsv1.ServedSources) {
@@ -159,28 +188,29 @@ func (s *ServedSteps) wait(step *eventsv1.ServedStep) {
 	}
 }
 
-// Run writes the steps of a process, whose name no other ever had, until the context ends, and then what is left. Begin comes before.
+// Run writes the steps of a process, whose name no other ever had, until the context ends, and then what is left. Begin comes before. With
+// stepsEvery a kill takes those of some seconds.
 func (s *ServedSteps) Run(ctx context.Context, replica string, to ServedLog, log *slog.Logger) error {
 	ticker := time.NewTicker(stepsEvery)
 	defer ticker.Stop()
 	for {
-		if err := s.write(ctx, replica, to, stepQuiet); err != nil && ctx.Err() == nil {
+		if err := s.write(ctx, replica, to); err != nil && ctx.Err() == nil {
 			log.Error("recording what was served failed, retrying with the next steps", "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			return s.write(last, replica, to, 0)
+			return s.write(last, replica, to)
 		case <-ticker.C:
 		}
 	}
 }
 
-// write writes the steps that are whole: those that were quiet for some time. Where there are none it writes too: that none is missing shows
-// by the time of the record alone.
-func (s *ServedSteps) write(ctx context.Context, replica string, to ServedLog, quiet time.Duration) error {
-	steps, now := s.whole(quiet)
+// write writes the steps that are whole: those whose cause has ended. Where there are none it writes too: that none is missing shows by the time of
+// the record alone.
+func (s *ServedSteps) write(ctx context.Context, replica string, to ServedLog) error {
+	steps, now := s.whole()
 	s.number++
 	err := to.WriteServed(ctx, &eventsv1.ServedRecord{Replica: replica, Number: s.number, Time: now, Steps: steps})
 	if err != nil {
@@ -193,17 +223,12 @@ func (s *ServedSteps) write(ctx context.Context, replica string, to ServedLog, q
 }
 
 // whole takes the steps that are, in the order of time.
-func (s *ServedSteps) whole(quiet time.Duration) (steps []*eventsv1.ServedStep, now int64) {
+func (s *ServedSteps) whole() (steps []*eventsv1.ServedStep, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = s.clock().UnixNano()
-	for i, open := range s.open {
-		if open.step != nil && now-open.step.Time >= int64(quiet) {
-			s.waiting = append(s.waiting, open.step)
-			s.open[i] = openStep{}
-		}
-	}
 	steps, s.waiting = s.waiting, nil
+	clear(s.last)
 	slices.SortStableFunc(steps, func(a, b *eventsv1.ServedStep) int { return cmp.Compare(a.Time, b.Time) })
 	return steps, now
 }
