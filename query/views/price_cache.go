@@ -116,7 +116,7 @@ func (b *PriceCache) Apply(rec stream.TailRecord) error {
 	}
 	if pulse := record.GetPulse(); pulse != nil {
 		b.advance(rec.Partition, pulse.Now)
-		b.steps.end(record.Mark)
+		b.steps.causeEnded(record.Mark)
 	}
 	return nil
 }

@@ -106,9 +106,9 @@ func (s *ServedSteps) read(mark *eventsv1.Mark) {
 	}
 }
 
-// end takes that a pulse was read, behind which no record of its cause comes. A fold that is killed amid the records of one writes the rest of
+// causeEnded takes that a pulse was read, behind which no record of its cause comes. A fold that is killed amid the records of one writes the rest of
 // them, and the pulse, when it runs again: who was killed with it has had a part of them.
-func (s *ServedSteps) end(mark *eventsv1.Mark) {
+func (s *ServedSteps) causeEnded(mark *eventsv1.Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if mark == nil || int(mark.Partition) >= len(s.ended) || mark.Offset < s.ended[mark.Partition] {

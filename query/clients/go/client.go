@@ -2,6 +2,7 @@ package marketlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,11 +39,11 @@ type Client struct {
 
 // New returns a client; nothing is asked yet. It fails where the address of the server is none of HTTP.
 func New(options Options) (*Client, error) {
-	base := first(options.URL, os.Getenv("MARKETLOG_URL"), "http://127.0.0.1:8080")
+	base := cmp.Or(options.URL, os.Getenv("MARKETLOG_URL"), "http://127.0.0.1:8080")
 	if !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
 		return nil, fmt.Errorf("the address of the server is %q; it must begin with http:// or https://", base)
 	}
-	key := first(options.Key, os.Getenv("MARKETLOG_API_KEY"))
+	key := cmp.Or(options.Key, os.Getenv("MARKETLOG_API_KEY"))
 	c := &Client{base: strings.TrimRight(base, "/"), key: key, timeout: options.Timeout, retry: options.Retry.whole()}
 	if c.timeout == 0 {
 		c.timeout = 30 * time.Second
@@ -51,16 +52,6 @@ func New(options Options) (*Client, error) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http = &http.Client{Transport: options.Transport, CheckRedirect: stay}
 	return c, nil
-}
-
-// first is the first text that is not empty.
-func first(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // Simulated reports whether the last answer was made from invented numbers; false before the first.

@@ -1,6 +1,7 @@
 package marketlog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -69,7 +70,7 @@ type APIError struct {
 
 func (e *APIError) Error() string {
 	var text strings.Builder
-	text.WriteString(first(e.Code, strconv.Itoa(e.Status)) + ": " + e.Message)
+	text.WriteString(cmp.Or(e.Code, strconv.Itoa(e.Status)) + ": " + e.Message)
 	for _, field := range slices.Sorted(maps.Keys(e.Details.Errors)) {
 		text.WriteString("; " + field + " " + strings.Join(e.Details.Errors[field], "; "))
 	}
@@ -176,7 +177,7 @@ func errorOf(status int, details api.ErrorDetail, retryAfter time.Duration) erro
 		e.Field = fields[0]
 		e.Reason = strings.Join(details.Errors[e.Field], "; ")
 	}
-	e.Remedy = first(details.Hint, remedy(e))
+	e.Remedy = cmp.Or(details.Hint, remedy(e))
 	if strings.HasPrefix(details.Code, "SQL_") {
 		return &SQLError{&InvalidRequest{e}, given(details.Position), given(details.Line), given(details.Column)}
 	}

@@ -3,6 +3,7 @@ package marketlog
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -217,7 +218,7 @@ func (s *Stream) follow(ctx context.Context, yield func(Message) bool) error {
 		if !yield(message) {
 			return errOver
 		}
-		s.cursor = first(message.Cursor, s.cursor)
+		s.cursor = cmp.Or(message.Cursor, s.cursor)
 		if message.Type == "replay_end" {
 			return errOver
 		}
