@@ -167,6 +167,7 @@ func (h *Hub) ApplyTo(topic string) func(views.TailRecord) error {
 		if rec.Marked == nil {
 			return nil
 		}
+		var moved, together bool // signalled once all channels have the record: what they send of it then leaves at once
 		for _, c := range of {
 			read, err := c.Read(rec.Partition, rec.Marked)
 			if err != nil {
@@ -175,11 +176,14 @@ func (h *Hub) ApplyTo(topic string) func(views.TailRecord) error {
 			if !c.apply(rec.Partition, rec.Offset, read) {
 				continue
 			}
-			if heads := c.heads(); heads.oldest() == heads.newest() {
-				signal(h.together)
-			} else {
-				signal(h.moved)
-			}
+			heads := c.heads()
+			moved, together = true, heads.oldest() == heads.newest()
+		}
+		switch {
+		case together:
+			signal(h.together)
+		case moved:
+			signal(h.moved)
 		}
 		return nil
 	}
@@ -291,7 +295,7 @@ func (h *Hub) Run(ctx context.Context) error {
 func (h *Hub) straggled() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.position.behind(h.prices.ring.heads())
+	return h.clock.ticked == h.clock.second && h.position.behind(h.prices.ring.heads())
 }
 
 // tick reports what changed since the last one.

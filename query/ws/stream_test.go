@@ -652,3 +652,28 @@ func FuzzMessage(f *testing.F) {
 		s.queue, s.replies = nil, 0
 	})
 }
+
+// While the pulses that end a second are read, one partition after the other, the housekeeping sends nothing: what is written of the next
+// second meanwhile would come apart from the rest of it.
+func TestHousekeepingEndsNoSecond(t *testing.T) {
+	w := newWorld(t, nil)
+	w.tick()
+	w.pulse(0)
+	if w.hub.straggled() {
+		t.Error("a second that has only begun is taken for one that was sent without a partition")
+	}
+}
+
+// A partition that is later than the gathering waits is sent all the same, before anything else moves.
+func TestALatePartitionIsSentByTheHousekeeping(t *testing.T) {
+	w := newWorld(t, func(s *setup) { s.stream.Gather = time.Millisecond })
+	c := w.open(dialing{key: w.key(limits.PlanPro)})
+	c.until("welcome")
+	w.pulse(0)
+	w.eventually("the second is sent without the others", func() bool { return w.ticked(w.now.Load()) })
+	w.write(1, &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{CoinId: "bitcoin", Price: 7, Source: "kraken", Time: w.now.Load() * int64(time.Second)}}})
+	w.pulse(1)
+	if got := c.until(typeUpdate); len(got.Data) != 1 || got.Data[0].Price != 7 {
+		t.Errorf("the late partition came as %+v", got.Data)
+	}
+}

@@ -168,14 +168,22 @@ func (w *world) price(p *eventsv1.Price) {
 func (w *world) tick() {
 	second := w.now.Load()
 	for partition := range w.hub.nows {
-		w.write(int32(partition), &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: second * int64(time.Second)}}})
+		w.pulse(int32(partition))
 	}
-	w.eventually("the hub sends the second", func() bool {
-		w.hub.mu.Lock()
-		defer w.hub.mu.Unlock()
-		return w.hub.clock.ticked >= second
-	})
+	w.eventually("the hub sends the second", func() bool { return w.ticked(second) })
 	w.now.Store(second + 1)
+}
+
+// pulse ends the second in one partition.
+func (w *world) pulse(partition int32) {
+	w.write(partition, &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.now.Load() * int64(time.Second)}}})
+}
+
+// ticked reports whether the hub has sent a second.
+func (w *world) ticked(second int64) bool {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	return w.hub.clock.ticked >= second
 }
 
 func (w *world) eventually(what string, holds func() bool) {
