@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,6 +104,45 @@ func TestEveryEndOfATestIsCounted(t *testing.T) {
 		if !strings.Contains(out.String(), output) {
 			t.Errorf("the output lacks %q:\n%s", output, out.String())
 		}
+	}
+}
+
+// C code of the program, as that of the race detector is, ends the first run of one package; what fails for another reason stays failed.
+func TestAPackageThatTheDetectorCrashedRunsAgain(t *testing.T) {
+	if err := haveCompiler(); err != nil {
+		t.Skip(err)
+	}
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":                "module " + modulePrefix[:len(modulePrefix)-1] + "\n\ngo 1.26\n",
+		"crashes/crash.go":      "package crashes\n\n// static void fault(void) { *(volatile int *)8 = 1; }\nimport \"C\"\n\nfunc fault() { C.fault() }\n",
+		"crashes/crash_test.go": "package crashes\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestOnce(t *testing.T) {\n\tif os.Mkdir(\"crashed\", 0o700) == nil {\n\t\tfault()\n\t}\n}\n",
+		"panics/panics_test.go": "package panics\n\nimport \"testing\"\n\nfunc TestFaults(t *testing.T) { var none *int; *none = 1 }\n",
+	} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(folder)
+	run := testRun{name: "race", tier: "embedded", folder: ".", race: true, arguments: []string{"-p", "1", "./crashes", "./panics"}}
+	first := run.results()
+	if len(first) != 2 || first[0].outcome != failed || first[1].outcome != failed {
+		t.Fatalf("the first run gave %+v, want two failures", first)
+	}
+	var out strings.Builder
+	outcomes := map[string]outcome{}
+	for _, r := range repeated(&out, first, run) {
+		outcomes[r.name] = r.outcome
+	}
+	if want := map[string]outcome{"crashes TestOnce": passed, "panics TestFaults": failed}; !maps.Equal(outcomes, want) {
+		t.Errorf("got %v, want %v", outcomes, want)
+	}
+	if want := "the race detector crashed, its packages run again: crashes\n"; out.String() != want {
+		t.Errorf("it printed %q, want %q", out.String(), want)
 	}
 }
 
