@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/marketlog/marketlog/query/examples"
 	"github.com/marketlog/marketlog/query/limits"
 )
 
@@ -28,6 +30,8 @@ const (
 	ExplainExtension = "x-explain"
 	// RestExtension marks a parameter of a path that may have slashes.
 	RestExtension = "x-rest-of-path"
+	// ToolExtension is the name of the MCP tool that asks an operation.
+	ToolExtension = "x-mcp-tool"
 )
 
 // ErrorResponse refers to the description of answers with a status that is not a success.
@@ -65,11 +69,11 @@ func describe(endpoints []*compiled, mounted []*huma.Operation, version string) 
 	}
 	tags := map[string]bool{}
 	for _, e := range endpoints {
-		doc.AddOperation(e.operation(registry))
+		doc.AddOperation(withExample(e.operation(registry)))
 		tags[e.Tag] = true
 	}
 	for _, op := range mounted {
-		doc.AddOperation(op)
+		doc.AddOperation(withExample(op))
 		for _, tag := range op.Tags {
 			tags[tag] = true
 		}
@@ -196,6 +200,9 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 			"304": {Description: "Not modified: the copy named by If-None-Match is still valid"},
 		},
 	}
+	if c.Tool != "" {
+		op.Extensions = map[string]any{ToolExtension: c.Tool}
+	}
 	statuses := []int{400, 401, 429, 431, 500, 503}
 	if c.Method == http.MethodPost {
 		statuses = append(statuses, 413, 415)
@@ -219,6 +226,21 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 		if c.Params[i].In != Field {
 			op.Parameters = append(op.Parameters, c.Params[i].describe())
 		}
+	}
+	return op
+}
+
+// withExample shows how an operation is asked and what it answers.
+func withExample(op *huma.Operation) *huma.Operation {
+	if samples := examples.Samples(op.OperationID); samples != nil {
+		if op.Extensions == nil {
+			op.Extensions = map[string]any{}
+		}
+		op.Extensions["x-codeSamples"] = samples
+	}
+	success := op.Responses["200"]
+	if answer := examples.Answer(op.OperationID); answer != nil && success != nil && success.Content[contentJSON] != nil {
+		success.Content[contentJSON].Example = answer
 	}
 	return op
 }

@@ -170,6 +170,15 @@ func TestDemoServesTheClients(t *testing.T) {
 			d.runExample(t, library)
 		})
 	}
+	for _, library := range append(libraries, clientLibrary{name: "curl", language: "sh", example: []string{"sh"}}) {
+		if library.example == nil {
+			continue
+		}
+		t.Run("samples in "+library.name, func(t *testing.T) {
+			t.Parallel()
+			d.runSamples(t, library)
+		})
+	}
 	t.Run("every price once", func(t *testing.T) {
 		t.Parallel() // it waits for an instance that starts again
 		losesNothing(t, libraries)

@@ -28,6 +28,9 @@ func (u *Unit) sendLLMsFull(c *fiber.Ctx) error {
 			for i, p := range o.Params {
 				b.WriteString(map[bool]string{true: "; parameters: ", false: ", "}[i == 0] + "`" + p.Name + "`")
 			}
+			if o.Related.Tool != "" {
+				b.WriteString("; MCP tool `" + o.Related.Tool + "`")
+			}
 			b.WriteByte('\n')
 		}
 		b.WriteByte('\n')

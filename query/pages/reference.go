@@ -34,6 +34,17 @@ type operation struct {
 	Params      []parameter `json:"params"`
 	// Body is an example of what is sent; empty where nothing is.
 	Body string `json:"body,omitempty"`
+	// Answer is an example of it; nil where it is no JSON.
+	Answer json.RawMessage `json:"answer,omitempty"`
+	// Samples are how it is asked in the languages that there are clients for.
+	Samples []codeSample `json:"samples,omitempty"`
+	Related related      `json:"related"`
+}
+
+// codeSample is how an operation is asked in one language.
+type codeSample struct {
+	Label  string `json:"label"`
+	Source string `json:"source"`
 }
 
 // parameter is one of an operation.
@@ -52,6 +63,8 @@ type described struct {
 	Tags  []struct{ Name, Description string }
 	Paths map[string]map[string]struct {
 		OperationID          string
+		Tool                 string       `json:"x-mcp-tool"`
+		Samples              []codeSample `json:"x-codeSamples"`
 		Summary, Description string
 		Tags                 []string
 		Parameters           []struct {
@@ -71,6 +84,9 @@ type described struct {
 				}
 			}
 		}
+		Responses map[string]struct {
+			Content map[string]struct{ Example json.RawMessage }
+		}
 	}
 }
 
@@ -84,7 +100,14 @@ func readReference(document []byte) []operationGroup {
 	for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
 		for _, method := range slices.Sorted(maps.Keys(d.Paths[path])) {
 			from := d.Paths[path][method]
-			o := operation{ID: from.OperationID, Method: strings.ToUpper(method), Path: path, Summary: from.Summary, Description: from.Description, Params: []parameter{}}
+			o := operation{ID: from.OperationID, Method: strings.ToUpper(method), Path: path, Summary: from.Summary, Description: from.Description, Params: []parameter{},
+				Answer: from.Responses["200"].Content[fiber.MIMEApplicationJSON].Example, Related: elsewhere[from.OperationID]}
+			for _, s := range from.Samples {
+				if s.Label != "curl" { // the page writes it from what is filled in
+					o.Samples = append(o.Samples, s)
+				}
+			}
+			o.Related.Tool = from.Tool
 			for _, p := range from.Parameters {
 				o.Params = append(o.Params, parameter{p.Name, p.In, p.Description, p.Required, written(p.Example), written(p.Schema.Default), p.Schema.Enum})
 			}

@@ -34,7 +34,8 @@ func Operation() *huma.Operation {
 		}}},
 		"data": {Type: huma.TypeArray, Description: "The rows, each with a value for each column. Integers of 64 bits and more are texts, as are what is no number (nan, inf)",
 			Items: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{}}},
-		"rows": {Type: huma.TypeInteger},
+		"rows":                       {Type: huma.TypeInteger, Description: "How many rows data has"},
+		"rows_before_limit_at_least": {Type: huma.TypeInteger, Description: "With LIMIT: at least so many rows there would be without it"},
 		"statistics": {Type: huma.TypeObject, Properties: map[string]*huma.Schema{
 			"elapsed": {Type: huma.TypeNumber, Description: "Seconds"}, "rows_read": {Type: huma.TypeInteger}, "bytes_read": {Type: huma.TypeInteger},
 		}},

@@ -1,5 +1,5 @@
-"""Writes what the client libraries take from the API's documents: types of answers, types of the stream's messages, and a method
-for each operation.
+"""Writes what the client libraries take from the API's documents: types of answers, types of the stream's messages, a method
+for each operation, and a sample of its use.
 
     python3 tools/clients/generate.py http://127.0.0.1:8080            # writes query/clients/*; `make clients` starts a server for it
     python3 tools/clients/generate.py http://127.0.0.1:8080 --check    # fails where a file differs; the gate does this
@@ -16,6 +16,7 @@ import urllib.request
 
 import golang
 import python
+import samples
 import typescript
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "query" / "clients"
@@ -27,8 +28,8 @@ BY_HAND = {"getStream", "runSQL", "resolveSymbolPosted"}
 class Field:
     """A property of an object, or a parameter of an operation."""
 
-    def __init__(self, name: str, schema: dict, required: bool, doc: str = "", where: str = ""):
-        self.name, self.schema, self.required, self.where = name, schema, required, where
+    def __init__(self, name: str, schema: dict, required: bool, doc: str = "", where: str = "", example=None):
+        self.name, self.schema, self.required, self.where, self.example = name, schema, required, where, example
         self.doc = doc or schema.get("description", "")
 
 
@@ -106,13 +107,13 @@ class Model:
                 if not path.startswith("/api/") or not name or name in BY_HAND:
                     continue
                 fields = [
-                    Field(p["name"], p["schema"], p.get("required", False), p.get("description", ""), p["in"])
+                    Field(p["name"], p["schema"], p.get("required", False), p.get("description", ""), p["in"], p.get("example"))
                     for p in operation.get("parameters", [])
                     if p["name"] != "view"  # these clients read the form of the reference
                 ]
                 body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
                 for key, schema in sorted(body.get("properties", {}).items(), key=lambda p: p[0] not in body.get("required", [])):
-                    fields.append(Field(key, schema, key in body.get("required", []), where="body"))
+                    fields.append(Field(key, schema, key in body.get("required", []), where="body", example=next(iter(schema.get("examples", [])), None)))
                 answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
                 answer = answer.get("anyOf", [answer])[0]["$ref"].split("/")[-1]  # the first is the form of the reference
                 made = Operation(name, method.upper(), path, sentence(operation), fields, answer)
@@ -154,7 +155,7 @@ def main() -> None:
     base, check = sys.argv[1], "--check" in sys.argv[2:]
     model = Model(fetch(base, "/openapi.json"), fetch(base, "/asyncapi.json"))
     different = []
-    for file, text in {**golang.files(model), **python.files(model), **typescript.files(model)}.items():
+    for file, text in {**golang.files(model), **python.files(model), **typescript.files(model), **samples.files(model)}.items():
         path = ROOT / file
         if path.exists() and path.read_text() == text:
             continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the generated files of query/clients from what bin/marketlog says of itself, which it starts without feeds for that.
+# Writes the generated files of query/clients and query/examples from what bin/marketlog says of itself, which it starts without feeds for that.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)

@@ -267,7 +267,13 @@ async function reference(page, where) {
   await page.locator(".search input").fill("listPrices")
   await page.waitForFunction(() => document.querySelectorAll(".operation").length < 5)
   const operation = page.locator("#listPrices")
-  await operation.locator("summary").click()
+  await operation.locator("summary").first().click()
+  for (const named of ["v_prices", "prices", "marketlog price"]) if (!(await operation.locator(".elsewhere").textContent()).includes(named)) fault(where, `listPrices does not name ${named}`)
+  for (const [label, text] of [["Python", "client.list_prices("], ["TypeScript", "client.listPrices("], ["Go", "client.ListPrices("], ["An answer", '"coinId"']]) {
+    const example = operation.locator(".examples details").filter({ has: page.getByText(label, { exact: true }) })
+    await example.locator("summary").click()
+    if (!(await example.locator("pre").textContent()).includes(text)) fault(where, `listPrices shows no ${label}`)
+  }
   await operation.locator("#listPrices-symbols").fill("btc,eth")
   await operation.getByRole("button", { name: "Send" }).click()
   const answer = operation.locator(".answer")

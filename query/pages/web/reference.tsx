@@ -23,6 +23,17 @@ interface Operation {
   description?: string
   params: Parameter[]
   body?: string
+  answer?: unknown
+  samples?: { label: string; source: string }[]
+  related: Related
+}
+
+// Related is where else what an operation answers is found.
+interface Related {
+  tool?: string
+  views?: string[]
+  channels?: string[]
+  commands?: string[]
 }
 
 interface Group {
@@ -145,6 +156,31 @@ function Try({ of }: { of: Operation }) {
   )
 }
 
+// Elsewhere names the other ways to what an operation answers, each beside the guide to it.
+function Elsewhere({ of }: { of: Related }) {
+  const ways: [string, string, string[] | undefined][] = [
+    ["MCP", "mcp", of.tool ? [of.tool] : undefined], ["SQL", "views", of.views], ["Stream", "stream", of.channels], ["Command", "commands", of.commands?.map((c) => "marketlog " + c)],
+  ]
+  const known = ways.filter(([, , names]) => names?.length)
+  if (!known.length) return null
+  return (
+    <p class="dim small elsewhere">
+      {known.map(([way, guide, names], i) => <span key={way}>{i ? " · " : null}<a href={"/docs/" + guide}>{way}</a> {names?.map((n, j) => <span key={n}>{j ? ", " : null}<code>{n}</code></span>)}</span>)}
+    </p>
+  )
+}
+
+// Examples show how an operation is asked with each client, and what it answered once, on a simulator.
+function Examples({ of }: { of: Operation }) {
+  const shown = (of.samples ?? []).map((s) => [s.label, s.source])
+  if (of.answer !== undefined) shown.push(["An answer", JSON.stringify(of.answer, null, 2)])
+  return (
+    <div class="examples">
+      {shown.map(([label, text]) => <details key={label}><summary>{label}</summary><pre class="wide" tabindex={0}><code>{text}</code></pre></details>)}
+    </div>
+  )
+}
+
 const opened = signal(new Set<string>(location.hash ? [location.hash.slice(1)] : []))
 
 function Entry({ of }: { of: Operation }) {
@@ -158,6 +194,8 @@ function Entry({ of }: { of: Operation }) {
     }}>
       <summary><b class="method">{of.method}</b> <code>{of.path}</code> <span>{of.summary}</span></summary>
       {of.description ? <p>{of.description}</p> : null}
+      <Elsewhere of={of.related} />
+      {open ? <Examples of={of} /> : null}
       {open ? <Try of={of} /> : null}
     </details>
   )
