@@ -31,7 +31,7 @@ slow: build kafka contract mcp browser promtool s3 $(BUF) ## The tests and check
 	$(GATE) deadcode vulnerabilities slow
 
 gate: build kafka contract mcp browser promtool s3 $(BUF) ## The whole gate: test and slow
-	$(GATE)
+	MARKETLOG_WHOLE_GATE=1 $(GATE)
 
 nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races
 	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb races
@@ -45,7 +45,7 @@ generate: $(BUF) ## Generate the Go code of schemas/events
 web: browser ## Build the scripts of the pages (query/pages/dist, which is committed) from query/pages/web
 	node tools/web/build.mjs
 
-clients: build ## Write the generated part of the client libraries (query/clients) from what the program says of itself
+clients: build ## Write the generated part of the client libraries (query/clients) and samples of their use from what the program says of itself
 	tools/clients/write.sh
 
 figures: build kafka ## Measure every figure in one go, some 30 minutes, and write docs/figures.md whole; broken off, it goes on where it stopped

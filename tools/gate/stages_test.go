@@ -252,3 +252,23 @@ func TestLanesLeaveNoPackageOut(t *testing.T) {
 		}
 	}
 }
+
+// In a whole gate each package runs its quick tests once, as shipped or with the detector, and those that the detector is spared run too.
+func TestAWholeGateLeavesNoPackageOut(t *testing.T) {
+	t.Chdir("../..")
+	all, err := packagesInOrder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raced, _ := lanes(all)
+	run, spared := quickRuns(all, true)
+	if got, want := slices.Sorted(slices.Values(append(slices.Clone(raced), run.arguments[2:]...))), slices.Sorted(slices.Values(all)); !slices.Equal(got, want) {
+		t.Errorf("the packages of a whole gate are %v, want %v", got, want)
+	}
+	if got := spared.arguments; !slices.Equal(got[4:], packages(unraced)) || got[3] != only(unraced, "") {
+		t.Errorf("beside them it runs %v", got)
+	}
+	if run, spared := quickRuns(all, false); !slices.Equal(run.arguments[2:], all) || len(spared.arguments) > 0 {
+		t.Errorf("by itself the quick stage runs %v and %v, want %v", run.arguments[2:], spared.arguments, all)
+	}
+}

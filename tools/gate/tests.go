@@ -23,22 +23,46 @@ const (
 	slowKills  = "15"
 )
 
+// wholeVariable is set where the slow stage follows the quick one: the quick one leaves to it what it would run as well, with more kills
+// or with the race detector.
+const wholeVariable = "MARKETLOG_WHOLE_GATE"
+
 // quick runs the tests of `make test` as the program is built for users: without cgo, so that the tests, the linter and the
 // binary share what was compiled, and without the race detector, which would compile all a second time and run it at half the
 // speed. Results are never taken from the cache: it does not see the servers that tests start.
-func quick(io.Writer) []result {
+func quick(out io.Writer) []result {
 	list, err := packagesInOrder()
 	if err != nil {
 		return []result{check("embedded", "go list", err)}
 	}
-	run := testRun{name: "quick", tier: "embedded", folder: ".", kills: quickKills, arguments: append([]string{"-skip", only(slow, killTest)}, list...)}
+	whole := os.Getenv(wholeVariable) != "" && haveCompiler() == nil
+	if whole {
+		fmt.Fprintln(out, "the slow stage follows: the tests that it runs with the race detector, and the kills, are left to it")
+	}
+	run, spared := quickRuns(list, whole)
+	beside := make(chan []result, 1)
+	go func() { beside <- spared.results() }()
+	results := append(run.results(), <-beside...)
 	tools := testRun{name: "tools", tier: "tools", folder: "tools", kills: quickKills, arguments: []string{"./..."}}
 	client := testRun{name: "client", tier: "client", folder: clientFolder, kills: quickKills, arguments: []string{"./..."}}
-	return slices.Concat(run.results(), tools.results(), client.results())
+	return slices.Concat(results, tools.results(), client.results())
 }
 
-// slowTests runs what `make gate` runs behind it: the slow tests on one processor, and on the other the quick tests again, with the race
-// detector, which the quick stage ran without it, and then slow tests too, a package at a time. What is compiled for the detector, and
+// quickRuns are those of the quick stage: of its packages, and, in a whole gate, of the tests that neither the first nor the detector runs.
+func quickRuns(all []string, whole bool) (run, spared testRun) {
+	run = testRun{name: "quick", tier: "embedded", folder: ".", kills: quickKills, arguments: append([]string{"-skip", only(slow, killTest)}, all...)}
+	if !whole {
+		return run, testRun{}
+	}
+	raced, _ := lanes(all)
+	left := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(raced, name) })
+	run.arguments = append([]string{"-skip", only(slow, "")}, left...)
+	return run, testRun{name: "unraced", tier: "embedded", folder: ".", kills: quickKills, yields: true,
+		arguments: append([]string{"-p", "1", "-run", only(unraced, "")}, packages(unraced)...)}
+}
+
+// slowTests runs what `make gate` runs behind it: the slow tests on one processor, and on the other the quick tests with the race
+// detector, without which the quick stage may have run them, and then slow tests too, a package at a time. What is compiled for the detector, and
 // then the patient ones of the slow tests, take what these leave of both: they wait for a third of their time.
 func slowTests(out io.Writer) []result {
 	all, err := packagesInOrder()
@@ -85,7 +109,7 @@ func slowTests(out io.Writer) []result {
 // goroutine's: with the race detector there is no other such code but the detector's. The engine's lies in a library, far above.
 var detectorCrash = regexp.MustCompile(`(?m)^SIGSEGV: segmentation violation\nPC=0x[0-9a-f]{1,8} m=`)
 
-// repeated runs the packages once more that the race detector ended by a crash of its own. Seen once in a thousand packages with Go 1.26:
+// repeated runs the packages once more that the race detector ended by a crash of its own. Seen once, with Go 1.26.8:
 // the detector takes the stack of a goroutine that a timer starts, and the depth that it has counted is below zero.
 func repeated(out io.Writer, results []result, run testRun) []result {
 	crashed := map[string]bool{}
@@ -196,6 +220,9 @@ type testRun struct {
 }
 
 func (r testRun) results() []result {
+	if len(r.arguments) == 0 {
+		return nil
+	}
 	fail := func(err error) []result { return []result{check(r.tier, "go test", err)} }
 	if err := os.MkdirAll("bin", 0o755); err != nil {
 		return fail(err)
