@@ -31,7 +31,7 @@ slow: build kafka contract mcp browser promtool s3 $(BUF) ## The tests and check
 	$(GATE) deadcode vulnerabilities slow
 
 gate: build kafka contract mcp browser promtool s3 $(BUF) ## The whole gate: test and slow
-	MARKETLOG_WHOLE_GATE=1 $(GATE)
+	WHOLE_GATE=1 $(GATE)
 
 nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races
 	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb races

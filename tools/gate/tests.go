@@ -23,9 +23,9 @@ const (
 	slowKills  = "15"
 )
 
-// wholeVariable is set where the slow stage follows the quick one: the quick one leaves to it what it would run as well, with more kills
-// or with the race detector.
-const wholeVariable = "MARKETLOG_WHOLE_GATE"
+// wholeVariable is set where the slow stage follows the quick one, which then leaves to it what it would run as well, with more kills
+// or with the race detector. The program takes variables that begin with MARKETLOG_ for settings.
+const wholeVariable = "WHOLE_GATE"
 
 // quick runs the tests of `make test` as the program is built for users: without cgo, so that the tests, the linter and the
 // binary share what was compiled, and without the race detector, which would compile all a second time and run it at half the
