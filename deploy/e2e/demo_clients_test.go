@@ -30,7 +30,7 @@ type clientLibrary struct {
 // clientLibraries builds those of query/clients as they are installed.
 func clientLibraries(t *testing.T) []clientLibrary {
 	t.Helper()
-	python := clientsPython(t)
+	python := pythonWith(t, "clients")
 	folder := t.TempDir()
 	wheel := exec.CommandContext(t.Context(), python, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
 	wheel.Dir = "../../query/clients/python"
@@ -115,16 +115,16 @@ func goHome(t *testing.T) string {
 	return home
 }
 
-// clientsPython is a Python with what our client needs.
-func clientsPython(t *testing.T) string {
+// pythonWith is a Python with what a file of tools/contract names.
+func pythonWith(t *testing.T, what string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob(filepath.Join(cache, "marketlog", "clients-*", "bin", "python"))
+	found, err := filepath.Glob(filepath.Join(cache, "marketlog", what+"-*", "bin", "python"))
 	if err != nil || len(found) == 0 {
-		streamtest.Missing(t, streamtest.TierContract, "no Python for the clients; tools/contract/fetch.sh installs it")
+		streamtest.Missing(t, streamtest.TierContract, "no Python with "+what+".txt; tools/contract/fetch.sh installs it")
 	}
 	return found[len(found)-1]
 }
@@ -179,6 +179,14 @@ func TestDemoServesTheClients(t *testing.T) {
 			d.runSamples(t, library)
 		})
 	}
+	t.Run("notebook", func(t *testing.T) {
+		t.Parallel()
+		d.runNotebook(t, libraries[0].environment)
+	})
+	t.Run("pandas, polars, DuckDB", func(t *testing.T) {
+		t.Parallel()
+		d.runPandas(t)
+	})
 	t.Run("every price once", func(t *testing.T) {
 		t.Parallel() // it waits for an instance that starts again
 		losesNothing(t, libraries)
