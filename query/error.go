@@ -75,7 +75,8 @@ func NotFound(format string, args ...any) *Error {
 func AgedOut(from time.Time, format string, args ...any) *Error {
 	e := &Error{Status: http.StatusGone, Code: CodeAgedOut, Message: fmt.Sprintf(format, args...)}
 	if !from.IsZero() {
-		e.AvailableFrom = from.UnixNano()
+		// Rounded up: answers have milliseconds, and as of the instant that this one names there is an answer.
+		e.AvailableFrom = from.Add(time.Millisecond - time.Nanosecond).Truncate(time.Millisecond).UnixNano()
 	}
 	return e
 }

@@ -33,19 +33,16 @@ func (u *Unit) of(r *query.Request, snapshot *views.Snapshot) served {
 }
 
 // read reads past prices of coins, and what they are converted to.
-func (s *served) read(ctx context.Context, vs string, coins []schemas.Coin) (err error) {
+func (s *served) read(ctx context.Context, vs string, coins []schemas.Coin) error {
+	var unrated, unpriced error
 	switch quote, isCoin := s.convert.Coin(vs); {
 	case isCoin:
 		coins = append(coins, quote)
 	case vs != usd:
-		if s.rates, err = s.convert.RatesAsOf(ctx, s.at); err != nil {
-			return query.FaultOfPast(err, s.at)
-		}
+		s.rates, unrated = s.convert.RatesAsOf(ctx, s.at)
 	}
-	if s.entries, err = s.priceCache.AsOf(ctx, s.history, coins, s.at); err != nil {
-		return query.FaultOfPast(err, s.at)
-	}
-	return nil
+	s.entries, unpriced = s.priceCache.AsOf(ctx, s.history, coins, s.at)
+	return query.FaultOfPast(views.FaultOfParts(unrated, unpriced), s.at)
 }
 
 // entryAsOf is the price of a coin that was served at an instant; nil for none.

@@ -57,12 +57,9 @@ func (u *Unit) listAsOf(ctx context.Context, r *query.Request, asOf time.Time, e
 		return query.Answer{}, query.NotSupported("category", "up to which second a list with prices was complete is not kept as it was served: "+
 			"with asOf take lending, staking or borrowing; /api/v1/rates/{symbol} and /api/v1/prices have the prices of then")
 	}
-	current, err := u.served.Yields.At(ctx, asOf)
-	if err != nil {
-		return query.Answer{}, query.FaultOfPast(err, asOf)
-	}
-	ranked, err := u.served.Rows.Order(ctx, u.catalog.Snapshot(), asOf)
-	if err != nil {
+	current, unstated := u.served.Yields.At(ctx, asOf)
+	ranked, unranked := u.served.Rows.Order(ctx, u.catalog.Snapshot(), asOf)
+	if err := views.FaultOfParts(unstated, unranked); err != nil {
 		return query.Answer{}, query.FaultOfPast(err, asOf)
 	}
 	ix := u.indexOf(current, ranked)

@@ -238,4 +238,10 @@ func TestPegsAsTheyWereServed(t *testing.T) {
 			}
 		}
 	}
+	// What is refused names an instant as of which it is answered.
+	_, from, _ := strings.Cut(w.Get("/api/v1/stablecoins/index?asOf="+began.Add(-time.Minute).Format(time.RFC3339)), `"availableFrom":"`)
+	from, _, _ = strings.Cut(from, `"`)
+	if got := w.Get("/api/v1/stablecoins/index?asOf=" + from); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("as of %s, from which on it is available: %.300s", from, got)
+	}
 }

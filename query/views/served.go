@@ -122,6 +122,22 @@ func (e *AgedOutError) Error() string {
 	return e.Kept + " since " + e.Since.Format(time.RFC3339) + " only"
 }
 
+// FaultOfParts is why an answer that is made of several pasts cannot be; nil where it can. Of those that have aged out it is the one that
+// is kept for the shortest: as of its Since all are.
+func FaultOfParts(parts ...error) (fault error) {
+	var newest *AgedOutError
+	for _, err := range parts {
+		var aged *AgedOutError
+		switch {
+		case errors.As(err, &aged) && (newest == nil || aged.Since.After(newest.Since)):
+			fault, newest = err, aged
+		case fault == nil:
+			fault = err
+		}
+	}
+	return fault
+}
+
 // AsOf returns the prices of coins that were served at an instant, by coin id; a coin that had none is not among them. What this
 // process remembers to have served counts before how far any had read the log by then, and that, where it is recorded, before what had
 // been written. It fails with an *AgedOutError where not every price

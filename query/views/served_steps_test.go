@@ -2,6 +2,8 @@ package views_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -95,6 +97,26 @@ func TestStepsNeverClaimWhatWasNotServed(t *testing.T) {
 		}
 		if late := time.Duration(claimed - r.whole); claimed == 0 || late > 60*time.Millisecond {
 			t.Fatalf("offset %d of %d was served at %d, and is claimed %s later, at %d", r.offset, r.partition, r.at, late, claimed)
+		}
+	}
+}
+
+// An answer of several pasts can be given from when on the shortest of them is kept.
+func TestTheFaultOfSeveralPastsIsThatOfTheShortest(t *testing.T) {
+	other := errors.New("the store is away")
+	aged := func(hour int) error {
+		return fmt.Errorf("reading: %w", &views.AgedOutError{Kept: "it is kept", Since: time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC)})
+	}
+	two, three := aged(2), aged(3)
+	for _, c := range []struct {
+		parts []error
+		want  error
+	}{
+		{nil, nil}, {[]error{nil, nil}, nil}, {[]error{nil, other}, other}, {[]error{two, three}, three}, {[]error{three, two}, three},
+		{[]error{other, two, nil}, two}, {[]error{two, other}, two},
+	} {
+		if got := views.FaultOfParts(c.parts...); got != c.want {
+			t.Errorf("the fault of %v is %v, want %v", c.parts, got, c.want)
 		}
 	}
 }
