@@ -105,13 +105,24 @@ func TestEveryTierHasATarget(t *testing.T) {
 		if !found[tier] {
 			t.Errorf("no test is of tier %s", tier)
 		}
-		for _, stage := range []string{"test", "slow", "gate"} {
+		for _, stage := range []string{"test", "slow"} {
 			line, _, _ := strings.Cut(recipe(t, stage), "##")
 			needs := line + strings.Join(strings.Fields(recipe(t, "build")), " ") // whose needs are those of a stage too
 			if target != "" && !slices.Contains(strings.Fields(needs), target) {
 				t.Errorf("make %s does not make %s, which tier %s needs", stage, target, tier)
 			}
 		}
+	}
+}
+
+// The whole gate is `make test` with the steps of `make slow` behind its own, in one run.
+func TestTheWholeGateIsBothStages(t *testing.T) {
+	if gate := recipe(t, "gate"); !strings.HasSuffix(gate, "\tWHOLE_GATE=1 $(MAKE) test") {
+		t.Errorf("the whole gate is%s", gate)
+	}
+	_, steps, _ := strings.Cut(recipe(t, "slow"), "$(GATE) ")
+	if test := recipe(t, "test"); steps == "" || !strings.HasSuffix(test, " $(if $(WHOLE_GATE),"+steps+")") {
+		t.Errorf("with WHOLE_GATE make test does not go on with %q:%s", steps, test)
 	}
 }
 
