@@ -166,7 +166,8 @@ func Acked(ids ...[]byte) {
 	}
 }
 
-// AckedRecord appends a record that a broker acknowledged, in one write. Safe for concurrent use.
+// AckedRecord appends a record that a broker acknowledged, in one write, on a line of its own: a kill may have cut what another process
+// wrote before. Safe for concurrent use.
 func AckedRecord(topic string, partition int32, offset int64, value []byte) {
 	if !Enabled() {
 		return
@@ -177,7 +178,7 @@ func AckedRecord(topic string, partition int32, offset int64, value []byte) {
 	}
 	digest := fnv.New64a()
 	_, _ = digest.Write(value)
-	if _, err := fmt.Fprintf(p.records, "%s %d %d %016x\n", topic, partition, offset, digest.Sum64()); err != nil {
+	if _, err := fmt.Fprintf(p.records, "\n%s %d %d %016x\n", topic, partition, offset, digest.Sum64()); err != nil {
 		panic(fmt.Sprintf("writing MARKETLOG_ACK_RECORDS: %v", err))
 	}
 }

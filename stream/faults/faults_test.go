@@ -33,7 +33,7 @@ func TestDiesAtTheNamedHit(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("child ended with %v, want SIGKILL\n%s", err, out)
 	}
-	for name, want := range map[string]string{killed: "killed step.a 2\n", acked: "ab01\ncd\nef\n", records: "usage.v1 0 7 85944171f73967e8\n"} {
+	for name, want := range map[string]string{killed: "killed step.a 2\n", acked: "ab01\ncd\nef\n", records: "\nusage.v1 0 7 85944171f73967e8\n"} {
 		got, err := os.ReadFile(name)
 		if err != nil || string(got) != want {
 			t.Errorf("%s holds %q (%v), want %q", filepath.Base(name), got, err, want)
