@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // vulncheck is pinned here and not in tools/go.mod: it would raise what the other tools are built with.
@@ -15,9 +17,19 @@ const vulncheck = "golang.org/x/vuln/cmd/govulncheck@v1.9.0"
 // foundSome is how govulncheck exits when the program calls something that is known to be vulnerable.
 const foundSome = 3
 
+// database is what govulncheck reads first, of some kilobytes.
+const database = "https://vuln.go.dev/index/modules.json.gz"
+
 // vulnerabilities asks the Go vulnerability database about what the program calls. A machine that does not reach the
-// database skips it and says so: nothing is known then, good or bad.
+// database skips it and says so: nothing is known then, good or bad. It is asked before govulncheck is built, which takes a minute of a
+// processor.
 func vulnerabilities(to io.Writer) []result {
+	client := &http.Client{Timeout: 30 * time.Second}
+	answer, err := client.Head(database)
+	if err != nil {
+		return []result{judge([]byte("HTTP GET: "+err.Error()), err)}
+	}
+	answer.Body.Close()
 	command := yielding("go", "run", vulncheck, "./...")
 	out, err := command.CombinedOutput()
 	fmt.Fprintf(to, "%s", out)

@@ -309,20 +309,6 @@ const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/r
   await ask("end") // another instance beside the demo would slow down all that follows
 }
 
-// The narrowest phone, and a coin that only a reference source prices.
-{
-  const context = await browser.newContext({ viewport: { width: 360, height: 740 } })
-  for (const [path, , still] of routes) {
-    const where = `${path} at 360`
-    const { page } = await watch(context, where, base)
-    await page.goto(base + path)
-    if (!still) await live(page, where)
-    await look(page, where)
-    await page.close()
-  }
-  await context.close()
-}
-
 // Without scripts there are numbers all the same.
 {
   const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 1280, height: 900 } })
@@ -380,9 +366,9 @@ const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/r
   await context.close()
 }
 
-// What can be done on a page is done on one large and one small screen, a light and a dark one. Where pictures are made the other two
+// What can be done on a page is done on one large screen and on the narrowest phone, a light and a dark one. Where pictures are made the other two
 // are looked at.
-for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [390, 844, "light"], [390, 844, "dark"]]) {
+for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "dark"], [360, 740, "light"], [360, 740, "dark"]]) {
   const thorough = (width < 500) === (colorScheme === "dark")
   if (!thorough && !shots) continue
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: width < 500 ? 2 : 1, hasTouch: width < 500, locale: "en-US", timezoneId: "Europe/Berlin" })
