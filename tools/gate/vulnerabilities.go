@@ -29,7 +29,7 @@ func vulnerabilities(to io.Writer) []result {
 	if err != nil {
 		return []result{judge([]byte("HTTP GET: "+err.Error()), err)}
 	}
-	answer.Body.Close()
+	_ = answer.Body.Close()
 	command := yielding("go", "run", vulncheck, "./...")
 	out, err := command.CombinedOutput()
 	fmt.Fprintf(to, "%s", out)
