@@ -200,7 +200,10 @@ func TestDemoReferenceNamesWhatThereIs(t *testing.T) {
 		Groups []struct {
 			Operations []struct {
 				ID      string
-				Related struct{ Views, Channels, Commands []string }
+				Related struct {
+					Tool                      string
+					Views, Channels, Commands []string
+				}
 			}
 		}
 	}
@@ -216,7 +219,7 @@ func TestDemoReferenceNamesWhatThereIs(t *testing.T) {
 		name, _ := r["name"].(string)
 		views[name] = true
 	}
-	streamed := d.text(t, "/asyncapi.json", "application/json")
+	streamed, document := d.text(t, "/asyncapi.json", "application/json"), d.text(t, "/openapi.json", "application/json")
 	commands, operations := map[string]bool{}, 0
 	for _, group := range page.Groups {
 		for _, o := range group.Operations {
@@ -224,6 +227,9 @@ func TestDemoReferenceNamesWhatThereIs(t *testing.T) {
 			of := o.Related
 			if len(of.Views)+len(of.Channels)+len(of.Commands) == 0 {
 				t.Errorf("%s names nothing: add it to query/pages/related.go", o.ID)
+			}
+			if of.Tool != "" && !bytes.Contains(document, []byte(`"x-mcp-tool":"`+of.Tool+`"`)) {
+				t.Errorf("%s names the tool %s, which is none", o.ID, of.Tool)
 			}
 			for _, view := range of.Views {
 				if !views[view] {

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -107,7 +108,7 @@ func readReference(document []byte) []operationGroup {
 					o.Samples = append(o.Samples, s)
 				}
 			}
-			o.Related.Tool = from.Tool
+			o.Related.Tool = cmp.Or(from.Tool, o.Related.Tool)
 			for _, p := range from.Parameters {
 				o.Params = append(o.Params, parameter{p.Name, p.In, p.Description, p.Required, written(p.Example), written(p.Schema.Default), p.Schema.Enum})
 			}

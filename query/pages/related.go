@@ -2,7 +2,7 @@ package pages
 
 // related is where else what an operation answers is found.
 type related struct {
-	// Tool is the MCP tool that asks the operation.
+	// Tool is the MCP tool that asks the operation, or another one of the same.
 	Tool string `json:"tool,omitempty"`
 	// Views are those of SQL, Channels those of the stream and Commands those of the program.
 	Views    []string `json:"views,omitempty"`
@@ -17,7 +17,7 @@ var elsewhere = map[string]related{
 	"getHealth":        {Commands: []string{"status"}},
 	"getReadiness":     {Commands: []string{"status", "doctor"}},
 	"getLogRecord":     {Commands: []string{"topics"}},
-	"getPrice":         {Views: []string{"v_prices"}, Channels: []string{"prices"}, Commands: []string{"price", "watch"}},
+	"getPrice":         {Tool: "get_price", Views: []string{"v_prices"}, Channels: []string{"prices"}, Commands: []string{"price", "watch"}},
 	"getStream":        {Commands: []string{"watch"}},
 	"getSystem":        {Views: []string{"v_lag"}, Commands: []string{"status", "doctor"}},
 	"getUsage":         {Views: []string{"v_usage"}, Commands: []string{"keys"}},
@@ -90,6 +90,6 @@ var elsewhere = map[string]related{
 
 	"listSymbolMappings":  {Views: []string{"v_mappings"}, Commands: []string{"symbols"}},
 	"resolveSymbol":       {Views: []string{"v_symbology"}, Commands: []string{"symbols"}},
-	"resolveSymbolPosted": {Views: []string{"v_symbology"}, Commands: []string{"symbols"}},
+	"resolveSymbolPosted": {Tool: "resolve_symbol", Views: []string{"v_symbology"}, Commands: []string{"symbols"}},
 	"resolveSymbols":      {Views: []string{"v_symbology"}, Commands: []string{"symbols"}},
 }
