@@ -30,8 +30,8 @@ const (
 	ExplainExtension = "x-explain"
 	// RestExtension marks a parameter of a path that may have slashes.
 	RestExtension = "x-rest-of-path"
-	// ToolExtension is the name of the MCP tool that asks an operation.
-	ToolExtension = "x-mcp-tool"
+	// toolExtension is the name of the MCP tool that asks an operation.
+	toolExtension = "x-mcp-tool"
 )
 
 // ErrorResponse refers to the description of answers with a status that is not a success.
@@ -201,7 +201,7 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 		},
 	}
 	if c.Tool != "" {
-		op.Extensions = map[string]any{ToolExtension: c.Tool}
+		op.Extensions = map[string]any{toolExtension: c.Tool}
 	}
 	statuses := []int{400, 401, 429, 431, 500, 503}
 	if c.Method == http.MethodPost {

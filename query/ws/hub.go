@@ -177,7 +177,7 @@ func (h *Hub) ApplyTo(topic string) func(views.TailRecord) error {
 				continue
 			}
 			heads := c.heads()
-			moved, together = true, heads.oldest() == heads.newest()
+			moved, together = true, together || heads.oldest() == heads.newest()
 		}
 		switch {
 		case together:

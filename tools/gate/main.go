@@ -4,7 +4,7 @@
 //
 //	go -C tools run ./gate [format] [lint] [schemas] [quick] [deadcode] [vulnerabilities] [slow] [races]
 //
-// Tests belong to a stage, quick or slow (stages.go); the slow one runs the quick tests again, with
+// Tests belong to a stage, quick or slow (stages.go); the slow one runs the quick tests too, with
 // the race detector; races runs the slow ones with it. A tier is what a test needs: the embedded back ends inside its process,
 // a real broker, recordings. Tests say theirs by t.Attr("tier", NAME) or by a skip that begins with "tier NAME: ". With CI set
 // a skip is a failure, since a gate that ran without a back end proves nothing about it; skips for want of recordings are
