@@ -28,21 +28,25 @@ func (u *Unit) getBySymbolAsOf(ctx context.Context, r *query.Request, asOf time.
 		return query.Answer{}, query.NotSupported("explain", "which requests the yields came with is not kept as it was served: "+
 			"/api/v1/explain/rate/{provider}/{category}/{pool}?asOf=%s explains each", query.FormatTime(asOf.UnixNano()))
 	}
-	current, err := u.served.Yields.At(ctx, asOf)
-	if err != nil {
-		return query.Answer{}, query.FaultOfPast(err, asOf)
+	current, unstated := u.served.Yields.At(ctx, asOf)
+	if unstated != nil {
+		current = &views.CurrentRates{RateSnapshot: &views.RateSnapshot{}} // whether the price is kept is asked without them
 	}
 	ix := u.indexOf(current, u.catalog.Snapshot().Coins)
 	f, err := u.narrowed(ix, r)
-	if err != nil {
+	if err != nil && unstated == nil {
 		return query.Answer{}, err
+	}
+	var entries map[string]*views.Entry
+	var unpriced error
+	if err == nil && f.prices() {
+		entries, unpriced = u.priceCache.AsOf(ctx, u.served.Prices, []schemas.Coin{f.coin.own}, asOf)
+	}
+	if err := views.FaultOfParts(unstated, unpriced); err != nil {
+		return query.Answer{}, query.FaultOfPast(err, asOf)
 	}
 	v := coinVersion{index: ix, age: ix.age(asOf)}
 	if f.prices() {
-		entries, err := u.priceCache.AsOf(ctx, u.served.Prices, []schemas.Coin{f.coin.own}, asOf)
-		if err != nil {
-			return query.Answer{}, query.FaultOfPast(err, asOf)
-		}
 		v.price = u.freshOf(entries[f.coin.id], asOf)
 	}
 	body, simulated := u.ratesOf(&f, v, r)

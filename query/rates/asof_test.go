@@ -1,6 +1,7 @@
 package rates_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -100,6 +101,37 @@ func (w *pastWorld) ranked(random *rand.Rand, end time.Time) (records []minuteRe
 	}
 	return append(records, &eventsv1.MarketRecord{Mark: w.mark(end), Body: &eventsv1.MarketRecord_Summary{Summary: &eventsv1.Summary{Time: end.UnixNano()}}},
 		&eventsv1.MarketRecord{Mark: w.mark(end), Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano()}}})
+}
+
+// agedPrices are prices of which no more is kept than what was published since a time.
+type agedPrices struct {
+	views.PublishedPrices
+	since time.Time
+}
+
+func (a agedPrices) OldestPrice(context.Context, time.Time) (int64, error) {
+	return a.since.Unix(), nil
+}
+
+// An answer with yields and a price names the instant from which on both are kept, and yields alone theirs.
+func TestYieldsWithAPriceAreKeptAsLongAsBoth(t *testing.T) {
+	w := &pastWorld{World: newWorld(t)}
+	w.log, w.client = w.Log()
+	w.Open(enginetest.Migrated(t))
+	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.Now = begin.Add(time.Hour)
+	aged := agedPrices{w.History(), begin.Add(30 * time.Minute)}
+	w.World.Serve(rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{Yields: views.NewPastYields(w.Yields, w.log, w.History()),
+		Rows: views.NewPastRows(w.Catalog, w.log, w.History()), Prices: aged}, views.NewRateCharts(w.Yields, w.History()), states{}, venues).Endpoints())
+	for path, want := range map[string]string{
+		"/api/v1/rates/eth?asOf=" + begin.Format(time.RFC3339):                `"availableFrom":"` + aged.since.Format("2006-01-02T15:04:05.000Z"),
+		"/api/v1/rates/eth?category=price&asOf=" + begin.Format(time.RFC3339): `"availableFrom":"` + aged.since.Format("2006-01-02T15:04:05.000Z"),
+		"/api/v1/rates/no-such-coin?asOf=" + begin.Format(time.RFC3339):       "AGED_OUT",
+	} {
+		if got := w.Get(path); !strings.HasPrefix(got, "410 ") || !strings.Contains(got, want) {
+			t.Errorf("%s: got %s; want a 410 with %s", path, got, want)
+		}
+	}
 }
 
 // What is asked for as of an instant is what was answered then, byte for byte: by the process that answered and by another one, from the log,
