@@ -24,18 +24,20 @@ import (
 const (
 	sinkMaxRows  = 50_000
 	sinkMaxBytes = 16 << 20 // of records; prices with all their inputs are large
-	sinkInterval = 500 * time.Millisecond
+	sinkInterval = time.Second
 )
 
 // Sink materializes one derived topic: every record becomes its rows in history and, for prices, the
 // latest value, exactly once in effect. It reads the topic in the order of the log, inserts, and
-// only then writes down how far it came. What was inserted but not written down is inserted again,
+// only then has the ledger record how far it came. What was inserted but not recorded is inserted again,
 // which changes nothing. While a store is away it tries again, and the log waits.
 type Sink struct {
-	Topic      string
-	Log        stream.Config
-	History    *history.Store
-	Latest     *latest.Store // nil but for prices
+	Topic   string
+	Log     stream.Config
+	History *history.Store
+	Latest  *latest.Store // nil but for prices
+	// Ledger is shared by the sinks of a process; nil for one of its own.
+	Ledger     *Ledger
 	Generation uint32
 	Logger     *slog.Logger
 	// Undecodable is called once for each record that is passed over, with the topic that it lies in; nil for nobody. It is
@@ -57,9 +59,15 @@ func (s *Sink) Run(ctx context.Context) error {
 	}
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	metrics := s.Metrics.sink(topic.Name)
+	ledger := s.Ledger
+	if ledger == nil {
+		ledger = NewLedger(s.History, s.Logger)
+	}
+	progress := ledger.join(topic.Name, s.Generation)
+	defer progress.leave()
 	m := &sinkMember{
-		sink: s, topic: topic, running: ctx, positions: map[int32]*position{}, batch: newSinkBatch(),
-		borrower: stream.NewBorrower(topic.Name), writer: &sinkWriter{sink: s, topic: topic, metrics: metrics}, writing: writing,
+		sink: s, topic: topic, running: ctx, positions: map[int32]*position{}, batch: newSinkBatch(), progress: progress,
+		borrower: stream.NewBorrower(topic.Name), writer: &sinkWriter{sink: s, topic: topic, progress: progress, metrics: metrics}, writing: writing,
 		metrics: metrics,
 	}
 	err = stream.RunGroup(ctx, s.Log, SinkGroups+s.Topic, s.Topic, m)
@@ -76,8 +84,8 @@ func (s *Sink) Run(ctx context.Context) error {
 // position is how far a sink has come in one partition.
 type position struct {
 	progress history.Progress
-	// launched is the end of what was given to the writer, inserted of what the ledger holds.
-	launched, inserted int64
+	// launched is the end of what was given to the writer.
+	launched int64
 }
 
 // sinkBatch is what one flush writes.
@@ -124,6 +132,7 @@ type sinkMember struct {
 	topic     schemas.Topic
 	running   context.Context // ends with Run
 	positions map[int32]*position
+	progress  *sinkProgress
 	borrower  *stream.Borrower
 	batch     *sinkBatch
 	since     time.Time // when the batch got its first record; zero if it has none
@@ -152,7 +161,7 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 		return nil, err
 	}
 	starts := map[int32]int64{}
-	var begun []history.Progress
+	var begun []history.SinkProgress
 	for _, p := range partitions {
 		at, known := progress[p]
 		if !known {
@@ -164,18 +173,17 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 			return nil, &stream.PastEndError{Topic: m.topic.Name, Partition: p, Start: at.Next, End: end.Offset}
 		}
 		if !known && ok && end.Offset > 0 {
-			begun = append(begun, at)
+			begun = append(begun, history.SinkProgress{Sink: m.topic.Name, Generation: m.sink.Generation, Progress: at})
 		}
-		m.positions[p] = &position{progress: at, launched: at.Next, inserted: at.Next}
+		m.positions[p] = &position{progress: at, launched: at.Next}
+		m.progress.begin(p, at.Next)
 		m.metrics.hold(p, at.Next)
 		starts[p] = at.Next
 	}
 	// Of a log that has records already the ledger states that none is kept yet: without a row readers would take it for one
 	// that has none.
 	if len(begun) > 0 {
-		if err := m.writer.retryUntilAvailable(ctx, func() error {
-			return m.sink.History.Record(ctx, m.topic.Name, m.sink.Generation, begun)
-		}); err != nil {
+		if err := m.writer.retryUntilAvailable(ctx, func() error { return m.sink.History.Record(ctx, begun) }); err != nil {
 			return nil, err
 		}
 	}
@@ -339,6 +347,9 @@ func applyControl(c *eventsv1.Control, replay uint32) uint32 {
 
 // Due writes what has waited long enough, if nothing else is on its way.
 func (m *sinkMember) Due(ctx context.Context) error {
+	if err := m.progress.refused(); err != nil {
+		return err
+	}
 	if m.flight != nil {
 		select {
 		case <-m.flight.done:
@@ -399,9 +410,8 @@ func (m *sinkMember) land(ctx context.Context) error {
 	}
 	m.flight = nil
 	for _, p := range f.batch.progress {
-		if pos := m.positions[p.Partition]; pos != nil {
-			pos.inserted = max(pos.inserted, p.Next)
-			m.metrics.reached(p.Partition, pos.inserted, p.LogTime)
+		if m.positions[p.Partition] != nil {
+			m.metrics.reached(p.Partition, p.Next, p.LogTime)
 		}
 	}
 	f.batch.reset()
@@ -419,6 +429,9 @@ func (m *sinkMember) Lost(ctx context.Context, partitions []int32) {
 		m.launch()
 		err = m.land(drain)
 	}
+	if err == nil {
+		err = m.progress.flush(drain)
+	}
 	if err != nil {
 		m.sink.Logger.Warn("giving back partitions before all was written", "topic", m.topic.Name, "partitions", partitions, "error", err)
 	}
@@ -433,9 +446,9 @@ func (m *sinkMember) Lost(ctx context.Context, partitions []int32) {
 // Done is the ledger's position.
 func (m *sinkMember) Done() map[int32]int64 {
 	done := map[int32]int64{}
-	for p, pos := range m.positions {
-		if pos.inserted > 0 {
-			done[p] = pos.inserted
+	for p := range m.positions {
+		if next := m.progress.recordedTo(p); next > 0 {
+			done[p] = next
 		}
 	}
 	return done

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"net/http"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -171,33 +170,24 @@ func (l sinkLoad) insertOnly(b *testing.B) {
 }
 
 func (l sinkLoad) sink(b *testing.B, log stream.Config, cache *latest.Store) {
-	l.measure(b, func(b *testing.B, store *history.Store, way *wire) {
-		recorded := make(chan struct{}, l.batches())
-		watch := func(r *http.Request) error {
-			if strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO ledger") {
-				select {
-				case recorded <- struct{}{}:
-				default:
-				}
-			}
-			return nil
-		}
-		way.after.Store(&watch)
+	l.measure(b, func(b *testing.B, store *history.Store, _ *wire) {
+		metrics := processors.NewMetrics(prometheus.NewRegistry())
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
 		all, ctx := errgroup.WithContext(ctx)
 		for _, part := range l {
-			sink := &processors.Sink{Topic: part.topic, Log: log, History: store, Logger: slog.New(slog.DiscardHandler)}
+			sink := &processors.Sink{Topic: part.topic, Log: log, History: store, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)}
 			if part.topic == schemas.TopicPrices {
 				sink.Latest = cache
 			}
 			all.Go(func() error { return sink.Run(ctx) })
 		}
-		for range l.batches() {
-			<-recorded // reading the ledger after each would count against the sinks
-		}
-		for !l.inserted(b, store) {
-			<-recorded
+		for look := time.Tick(insertedLook); !l.inserted(metrics); {
+			select {
+			case <-look:
+			case <-ctx.Done():
+				b.Fatal(all.Wait())
+			}
 		}
 		b.StopTimer()
 		cancel()
@@ -238,30 +228,32 @@ func (l sinkLoad) measure(b *testing.B, fill func(*testing.B, *history.Store, *w
 	b.ReportMetric(float64(cpu.Microseconds())/float64(rows), "cpu-µs/row")
 }
 
-// batches is the least number of batches that sinks make of the rows.
-func (l sinkLoad) batches() (n int) {
-	for _, part := range l {
-		n += part.rows / sinkBenchBatch
-	}
-	return n
-}
+// insertedLook is the time between two looks at how far sinks have inserted.
+const insertedLook = 2 * time.Millisecond
 
-// inserted reports whether the ledger covers the whole log.
-func (l sinkLoad) inserted(b *testing.B, store *history.Store) bool {
+// inserted reports whether the sinks have inserted the whole log.
+func (l sinkLoad) inserted(metrics *processors.Metrics) bool {
 	for _, part := range l {
-		progress, err := store.Progress(b.Context(), part.topic, 0)
-		if err != nil {
-			b.Fatal(err)
-		}
 		rows := int64(0)
-		for _, p := range progress {
-			rows += p.Next
+		for _, next := range insertedOf(metrics, part.topic) {
+			rows += next
 		}
 		if rows < int64(part.rows) {
 			return false
 		}
 	}
 	return true
+}
+
+// insertedOf is up to where the sink of a topic has inserted each partition.
+func insertedOf(metrics *processors.Metrics, topic string) map[int32]int64 {
+	next := map[int32]int64{}
+	for _, p := range metrics.Positions() {
+		if p.Fold == "" && p.Topic == topic {
+			next[p.Partition] = p.Next
+		}
+	}
+	return next
 }
 
 // cpuTime is what the process has used of all cores, the engine's and the broker's share included.

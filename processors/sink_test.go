@@ -640,7 +640,7 @@ func TestDefectEndsTheSink(t *testing.T) {
 func TestLedgerOfAnotherLogIsRefused(t *testing.T) {
 	log, producer := newLog(t)
 	store, _ := newStore(t)
-	err := store.Record(t.Context(), schemas.TopicPrices, 0, []history.Progress{{Partition: 3, Next: 5}})
+	err := store.Record(t.Context(), []history.SinkProgress{{Sink: schemas.TopicPrices, Progress: history.Progress{Partition: 3, Next: 5}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,14 +20,15 @@ import (
 
 // sinkWriter writes batches, one at a time.
 type sinkWriter struct {
-	sink  *Sink
-	topic schemas.Topic
+	sink     *Sink
+	topic    schemas.Topic
+	progress *sinkProgress
 	// expired is the day of log time, counted from 1970, that history was last expired at.
 	expired int64
 	metrics *sinkMetrics
 }
 
-// write inserts the rows, then the latest values, then writes the ledger. While a store is away it tries
+// write inserts the rows, then the latest values, and has the ledger record them. While a store is away it tries
 // again, until the context ends.
 func (w *sinkWriter) write(ctx context.Context, b *sinkBatch) error {
 	s := w.sink
@@ -50,10 +51,7 @@ func (w *sinkWriter) write(ctx context.Context, b *sinkBatch) error {
 		}
 	}
 	faults.Hit("sink.cached")
-	if err := w.retryUntilAvailable(ctx, func() error { return s.History.Record(ctx, w.topic.Name, s.Generation, b.progress) }); err != nil {
-		return err
-	}
-	faults.Hit("sink.recorded")
+	w.progress.insertedTo(b.progress)
 	return w.expire(ctx, b)
 }
 

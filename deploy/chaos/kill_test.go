@@ -42,7 +42,7 @@ var steps = []step{
 	{"sink.insert", 8, ""},
 	{"sink.inserted", 8, ""},
 	{"sink.cached", 8, ""},
-	{"sink.recorded", 8, ""},
+	{"sink.recorded", 3, ""},
 	{"replay.prepare", 1, jobReplay},
 	{"replay.prepared", 1, jobReplay},
 	{"replay.inserted", 6, jobReplay},

@@ -46,7 +46,7 @@ var disturbances = []disturbance{
 	// Those above are made in every run, those below in long ones.
 	{"sink.insert", func(r *splitRound, step string) { r.dieAt(r.processNode(), step, 6, "") }},
 	{"sink.cached", func(r *splitRound, step string) { r.dieAt(r.processNode(), step, 6, "") }},
-	{"sink.recorded", func(r *splitRound, step string) { r.dieAt(r.processNode(), step, 6, "") }},
+	{"sink.recorded", func(r *splitRound, step string) { r.dieAt(r.processNode(), step, 2, "") }},
 	{"replay.inserted", func(r *splitRound, step string) { r.dieAt(processNodeA, step, 1, jobReplay) }},
 	{"replay.finished", func(r *splitRound, step string) { r.dieAt(processNodeA, step, 1, jobReplay) }},
 	{"kill process", func(r *splitRound, _ string) { r.kill(r.processNode()) }},

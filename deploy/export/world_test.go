@@ -149,16 +149,16 @@ func newStore(t *testing.T, newDatabase func(testing.TB) (string, http.RoundTrip
 		}
 		w.must(b.Insert(t.Context(), store, ""))
 	}
+	var progress []history.SinkProgress
 	for _, topic := range schemas.Topics {
 		if len(topic.Tables) == 0 {
 			continue
 		}
-		var progress []history.Progress
 		for partition := range topic.Partitions {
-			progress = append(progress, history.Progress{Partition: partition, Next: 10_000 + int64(partition), LogTime: lastDay.Add(10 * time.Minute).UnixNano(), ClosedUntil: lastDay.Add(5 * time.Minute).UnixNano()})
+			progress = append(progress, history.SinkProgress{Sink: topic.Name, Progress: history.Progress{Partition: partition, Next: 10_000 + int64(partition), LogTime: lastDay.Add(10 * time.Minute).UnixNano(), ClosedUntil: lastDay.Add(5 * time.Minute).UnixNano()}})
 		}
-		w.must(store.Record(t.Context(), topic.Name, 0, progress))
 	}
+	w.must(store.Record(t.Context(), progress))
 	return store
 }
 

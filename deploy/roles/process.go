@@ -67,11 +67,12 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 		roles = append(roles, role)
 	}
 	undecodable := metrics.UndecodableRecords(in.Metrics)
+	ledger := processors.NewLedger(store, in.Log)
 	for _, topic := range schemas.Topics {
 		if topic.Name == schemas.TopicTicksRaw {
 			continue // the fold that resolves ticks puts what cannot be decoded into the dead letters
 		}
-		sink := &processors.Sink{Topic: topic.Name, Log: in.Stream, History: store, Logger: in.Log, Undecodable: undecodable, Metrics: in.Folding}
+		sink := &processors.Sink{Topic: topic.Name, Log: in.Stream, History: store, Ledger: ledger, Logger: in.Log, Undecodable: undecodable, Metrics: in.Folding}
 		if topic.Name == schemas.TopicPrices {
 			sink.Latest = cache
 		}

@@ -249,7 +249,7 @@ func TestClickHouseIsReachedOverTLS(t *testing.T) {
 	if _, err := store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Record(t.Context(), "ticks.v1", 0, []history.Progress{{Next: 7, LogTime: 1}}); err != nil {
+	if err := store.Record(t.Context(), []history.SinkProgress{{Sink: "ticks.v1", Progress: history.Progress{Next: 7, LogTime: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	progress, err := store.Progress(t.Context(), "ticks.v1", 0)

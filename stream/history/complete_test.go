@@ -78,7 +78,7 @@ func (w *completeWorld) keep(partition int32) {
 	if n := w.kept[partition]; n > 0 {
 		until = noon + int64(n)*int64(time.Minute)
 	}
-	if err := w.store.Record(w.Context(), schemas.TopicCandles, 0, []history.Progress{{Partition: partition, Next: w.offset, ClosedUntil: until}}); err != nil {
+	if err := w.store.Record(w.Context(), []history.SinkProgress{{Sink: schemas.TopicCandles, Progress: history.Progress{Partition: partition, Next: w.offset, ClosedUntil: until}}}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -200,7 +200,7 @@ func TestABackFilledCandleWaitsForTheLiveMinutes(t *testing.T) {
 	offset := int64(0)
 	closed := func(partition int32, minutes int64) {
 		offset++
-		if err := store.Record(t.Context(), schemas.TopicCandles, 0, []history.Progress{{Partition: partition, Next: offset, ClosedUntil: noon + minutes*int64(time.Minute)}}); err != nil {
+		if err := store.Record(t.Context(), []history.SinkProgress{{Sink: schemas.TopicCandles, Progress: history.Progress{Partition: partition, Next: offset, ClosedUntil: noon + minutes*int64(time.Minute)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -80,15 +80,23 @@ func (s *Store) Kept(ctx context.Context) (map[string]map[int32]int64, error) {
 	return kept, nil
 }
 
+// SinkProgress is the progress of one sink.
+type SinkProgress struct {
+	Sink string // its topic
+	// Generation is 0 but for a sink of a replay.
+	Generation uint32
+	Progress
+}
+
 // Record writes what was inserted into the ledger, after the rows themselves. Written twice it is
 // the same; of two writers the one that came further counts.
-func (s *Store) Record(ctx context.Context, sink string, generation uint32, progress []Progress) error {
+func (s *Store) Record(ctx context.Context, progress []SinkProgress) error {
 	rows := &ledgerRows{}
 	for _, p := range progress {
-		rows.add(sink, generation, p)
+		rows.add(p)
 	}
 	if err := s.Insert(ctx, rows, ""); err != nil {
-		return fmt.Errorf("writing the ledger of %s: %w", sink, err)
+		return fmt.Errorf("writing the ledger: %w", err)
 	}
 	return nil
 }

@@ -27,9 +27,9 @@ func (r *ledgerRows) Table() string { return "ledger" }
 func (r *ledgerRows) Len() int      { return len(r.next) }
 func (r *ledgerRows) Reset()        { *r = ledgerRows{} }
 
-func (r *ledgerRows) add(sink string, generation uint32, p Progress) {
-	r.sink.Add(sink)
-	r.generation = append(r.generation, generation)
+func (r *ledgerRows) add(p SinkProgress) {
+	r.sink.Add(p.Sink)
+	r.generation = append(r.generation, p.Generation)
 	r.partition = append(r.partition, p.Partition)
 	r.first = append(r.first, p.First)
 	r.next = append(r.next, p.Next)

@@ -212,12 +212,14 @@ func (w *pastWorld) closed() {
 	w.oracle.closed = until.Unix()
 	topic, err := schemas.TopicNamed(schemas.TopicCandles)
 	w.must(err)
-	var progress []history.Progress
+	var progress []history.SinkProgress
 	w.offset++
 	for p := range topic.Partitions {
-		progress = append(progress, history.Progress{Partition: p, Next: w.offset, ClosedUntil: until.UnixNano()})
+		progress = append(progress, history.SinkProgress{
+			Sink: schemas.TopicCandles, Progress: history.Progress{Partition: p, Next: w.offset, ClosedUntil: until.UnixNano()},
+		})
 	}
-	w.must(w.beside.Record(w.Context(), schemas.TopicCandles, 0, progress))
+	w.must(w.beside.Record(w.Context(), progress))
 }
 
 // replay puts other live candles in the place of those that are there.

@@ -558,17 +558,20 @@ func candlesOf(t *testing.T, store *history.Store, coin string) string {
 
 func TestLedgerKeepsTheFurthest(t *testing.T) {
 	store := newStore(t)
+	ticks := func(p history.Progress) history.SinkProgress {
+		return history.SinkProgress{Sink: "ticks.v1", Progress: p}
+	}
 	near := history.Progress{Partition: 1, First: 5, Next: 10, LogTime: noon, Marks: map[int32]*eventsv1.Mark{}}
 	far := history.Progress{Partition: 1, First: 5, Next: 20, LogTime: noon + 1, Marks: map[int32]*eventsv1.Mark{
 		0: {Partition: 0, Offset: 1 << 40, Index: 7}, 7: {Partition: 7, Offset: 3},
 	}}
 	other := history.Progress{Partition: 2, Next: 1, LogTime: noon, Marks: map[int32]*eventsv1.Mark{}}
-	for _, p := range [][]history.Progress{{far, other}, {near}, {far}} {
-		if err := store.Record(t.Context(), "ticks.v1", 0, p); err != nil {
+	for _, p := range [][]history.SinkProgress{{ticks(far), ticks(other)}, {ticks(near)}, {ticks(far)}} {
+		if err := store.Record(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Record(t.Context(), "ticks.v1", 1, []history.Progress{near}); err != nil {
+	if err := store.Record(t.Context(), []history.SinkProgress{{Sink: "ticks.v1", Generation: 1, Progress: near}}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := store.Progress(t.Context(), "ticks.v1", 0)
@@ -663,7 +666,7 @@ func TestSilenceWithoutAClockIsNoLag(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC).UnixNano()
 	for sink, at := range map[string]int64{"prices.v1": noon, "ticks.v1": noon - int64(5*time.Second), "usage.v1": noon - int64(time.Hour), "backfill.raw.v1": noon - int64(time.Hour),
 		"reference.raw.v1.dead.v1": noon - int64(time.Hour), "keys.v1": noon - int64(time.Hour)} {
-		if err := store.Record(t.Context(), sink, 0, []history.Progress{{Next: 1, LogTime: at, Marks: map[int32]*eventsv1.Mark{}}}); err != nil {
+		if err := store.Record(t.Context(), []history.SinkProgress{{Sink: sink, Progress: history.Progress{Next: 1, LogTime: at, Marks: map[int32]*eventsv1.Mark{}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
