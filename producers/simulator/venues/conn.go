@@ -41,7 +41,7 @@ type Conn struct {
 	// heard is when the client last sent anything, Unix nanoseconds.
 	heard atomic.Int64
 
-	queue chan message
+	queue *frames
 	// pings asks for a ping; one waiting is enough.
 	pings chan struct{}
 	// waiting are frames that are not yet handed to the network.
@@ -119,9 +119,7 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) {
 		return
 	}
 	c.code, c.reason = code, reason
-	select {
-	case c.queue <- message{last: true}:
-	default:
+	if !c.queue.add(message{last: true}) {
 		c.cut()
 	}
 }
@@ -135,14 +133,12 @@ func (x *Exchange) deliver(c *Conn, m message) {
 	x.random = market.Mix(x.random + 1)
 	m.bytes, _ = x.faults.Spoil(x.random, m.bytes)
 	for range 1 + x.faults.Flood {
-		select {
-		case c.queue <- m:
-			c.waiting.Add(1)
-			x.counter.Frames.Add(1)
-		default:
+		if !c.queue.add(m) {
 			c.Close(websocket.StatusPolicyViolation, "too slow")
 			return
 		}
+		c.waiting.Add(1)
+		x.counter.Frames.Add(1)
 	}
 }
 
@@ -154,7 +150,7 @@ func (x *Exchange) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
-	c := &Conn{x: x, Request: r, topics: map[topic]bool{}, queue: make(chan message, sendQueue), pings: make(chan struct{}, 1), cut: cut}
+	c := &Conn{x: x, Request: r, topics: map[topic]bool{}, queue: newFrames(sendQueue), pings: make(chan struct{}, 1), cut: cut}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // browsers may look on: nothing here is worth protecting
 		CompressionMode:    websocket.CompressionDisabled,
@@ -224,9 +220,15 @@ func (c *Conn) read(ctx context.Context) {
 // write hands frames to the network until the connection is cut.
 func (c *Conn) write(ctx context.Context) {
 	defer c.cut()
+	var taken []message
 	for {
 		select {
-		case m := <-c.queue:
+		case <-c.queue.more:
+		case <-ctx.Done():
+			return
+		}
+		taken = c.queue.take(taken)
+		for _, m := range taken {
 			if m.last {
 				_ = c.ws.Close(c.code, c.reason)
 				return
@@ -242,8 +244,6 @@ func (c *Conn) write(ctx context.Context) {
 			if err != nil {
 				return
 			}
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (x *Exchange) pretend(t testing.TB) client {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := &Conn{
-		x: x, topics: map[topic]bool{}, queue: make(chan message, 1<<20), cut: func() {}, opened: x.clock.Now(),
+		x: x, topics: map[topic]bool{}, queue: newFrames(1 << 20), cut: func() {}, opened: x.clock.Now(),
 		Request:  httptest.NewRequest(http.MethodGet, "/"+x.venue.Slug+"/ws?token=t", nil), // KuCoin wants one
 		messages: provider.NewBucket(x.venue.Limits.Messages, x.venue.Limits.MessagesPer),
 	}
@@ -126,14 +126,7 @@ func (c client) send(text string) {
 }
 
 func (c client) heardSince() (messages []message) {
-	for {
-		select {
-		case m := <-c.queue:
-			messages = append(messages, m)
-		default:
-			return messages
-		}
-	}
+	return c.queue.take(nil)
 }
 
 // passing lets the venue's time go on to at, in the steps in which a venue is run.
