@@ -228,7 +228,7 @@ func newRecordedLog(t *testing.T, e *engine.Engine, database string, begin time.
 	if _, err := operations.Migrate(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	started, err := roles.ProcessorRoles(t.Context(), in)
+	started, err := roles.ProcessorRoles(t.Context(), in, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,12 +23,8 @@ import (
 // counts was repeated within it.
 const rateTail = 2 * time.Minute
 
-// rateLead is how far ticks may be ahead of the fold of quote rates while that reads again the minutes that its state depends on:
-// the last rates in the log count for resolve.RateFor.
-const rateLead = resolve.RateFor / 2
-
-// ProcessorRoles turn topics into topics, and topics into views.
-func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Role, error) {
+// ProcessorRoles turn topics into topics, and topics into views. Of fresh, nil for none, they take what may wait for the first price.
+func ProcessorRoles(ctx context.Context, in *instance.Instance, fresh *firstFresh) ([]supervise.Role, error) {
 	store, err := in.History(ctx)
 	if err != nil {
 		return nil, err
@@ -43,9 +39,11 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 	pace := processors.NewPace()
 	pace.Join(quotes.Name) // whoever folds them: the first ticks wait for the first rates
 	pace.Lead(quotes.Name, rateLead)
+	standing := newRatesInLog()
+	mayFold := func(ctx context.Context) error { return standing.await(ctx, fresh, in.Clock.Now) }
 	roles := []supervise.Role{
-		{Name: "processors/quotes", Run: func(ctx context.Context) error { return runQuotes(ctx, in, pace) }},
-		{Name: "processors/resolve", Run: func(ctx context.Context) error { return runResolve(ctx, in, pace) }},
+		{Name: "processors/quotes", Run: func(ctx context.Context) error { return runQuotes(ctx, in, pace, mayFold) }},
+		{Name: "processors/resolve", Run: func(ctx context.Context) error { return runResolve(ctx, in, pace, standing) }},
 		{Name: "processors/prices", Run: (&processors.Runner{Unit: instance.PricesUnit(), Log: in.Stream, Logger: in.Log, Metrics: in.Folding}).Run},
 	}
 	for _, minutes := range instance.MinuteFolds() {
@@ -87,7 +85,8 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 const fixingTail = quotes.FixingFor + 8*24*time.Hour
 
 // runQuotes folds exchange rates of quote assets, with a tail of the fixings they may need and of operators' overrides.
-func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter) error {
+// It begins when mayFold returns.
+func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, mayFold func(context.Context) error) error {
 	fixings := quotes.NewFixings()
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
@@ -103,7 +102,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 		})
 	})
 	g.Go(func() error {
-		if !caughtUp(ctx, tail) {
+		if !caughtUp(ctx, tail) || mayFold(ctx) != nil {
 			return nil
 		}
 		seconds := quotes.Seconds(schemas.Coins(), overrides, fixings)
@@ -116,7 +115,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 // runResolve joins ticks with the exchange rates of the tail of quotes.v1, which it reads first.
 // It keeps pace with the fold of these rates, and with the workers of other processes by their pulses
 // in the topic of dead letters, which is the smallest that has them.
-func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter) error {
+func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, standing *ratesInLog) error {
 	rates := resolve.NewRateTable()
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
@@ -133,6 +132,7 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 			rates.Apply(rec.Offset, quote)
 			if pulse := quote.GetPulse(); pulse != nil {
 				pace.Heard(quotes.Name, pulse.Now)
+				standing.reached(pulse.Now)
 			}
 			return nil
 		})
@@ -153,7 +153,11 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 	follower := in.Tail(schemas.TopicReferenceRaw, instance.OverrideTail)
 	g.Go(func() error { return follower.Run(ctx, instance.FollowOverrides(overrides)) })
 	g.Go(func() error {
-		if !caughtUp(ctx, tail) || !caughtUp(ctx, follower) {
+		if !caughtUp(ctx, tail) {
+			return nil
+		}
+		standing.ended()
+		if !caughtUp(ctx, follower) {
 			return nil
 		}
 		unit := resolve.Unit(schemas.Coins(), overrides, rates, guard)

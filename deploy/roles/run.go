@@ -154,7 +154,7 @@ func buildStages(ctx context.Context, in *instance.Instance, role string, at Por
 		build func() ([]supervise.Role, error)
 	}{
 		{"engine", func() ([]supervise.Role, error) { return engineRoles(in, at) }},
-		{"process", func() ([]supervise.Role, error) { return ProcessorRoles(ctx, in) }},
+		{"process", func() ([]supervise.Role, error) { return ProcessorRoles(ctx, in, fresh) }},
 		{"query", func() ([]supervise.Role, error) {
 			return queryRoles(in, at, role == "run" && in.Config.Feeds != "none", own.Waiting, fresh)
 		}},
