@@ -294,7 +294,8 @@ var timing = map[string]string{
 	"worker.run":      "how long a batch took, for a metric", "sinkWriter.write": "how long an insert took, for a metric",
 	"sinkWriter.cache": "how long the cache took, for a metric",
 	"PastCandles.fold": "pauses between passes",
-	"sinkMember.take":  "when a batch is due", "sinkMember.Due": "when a batch is due", "retryUntilAvailable": "pauses between tries",
+	"Ledger.schedule":  "when a write is due, and how often a warning is logged", "Ledger.write": "when the next write is due",
+	"sinkMember.take": "when a batch is due", "sinkMember.Due": "when a batch is due", "retryUntilAvailable": "pauses between tries",
 }
 
 // A processor that reads a clock gives another result on every replay.

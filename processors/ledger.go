@@ -51,7 +51,7 @@ type sinkProgress struct {
 	recorded map[int32]int64
 }
 
-// join begins the progress of a sink, which ends with leave.
+// join begins the progress of a sink, which ends with leave. What was refused is tried again: the sink that ended with it may be back.
 func (l *Ledger) join(sink string, generation uint32) *sinkProgress {
 	p := &sinkProgress{
 		ledger: l, sink: sink, generation: generation, inserted: map[int32]history.Progress{}, recorded: map[int32]int64{},
@@ -59,6 +59,8 @@ func (l *Ledger) join(sink string, generation uint32) *sinkProgress {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sinks[p] = struct{}{}
+	l.err = nil
+	l.schedule()
 	return p
 }
 

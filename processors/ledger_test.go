@@ -2,6 +2,8 @@ package processors_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -95,6 +97,36 @@ func TestSinksShareOneWriteOfTheLedger(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A write that is refused for good ends a sink; the one that begins in its place goes on with the same ledger.
+func TestALedgerThatWasRefusedIsTriedAgainByTheNextSink(t *testing.T) {
+	log, producer := newLog(t)
+	store, way := newStore(t)
+	s := newScript(t, schemas.TopicPrices, producer)
+	random := rand.New(rand.NewPCG(7, 7))
+	sink := processors.Sink{
+		Topic: s.topic, Log: log, History: store, Ledger: processors.NewLedger(store, quiet(t)), Logger: slog.New(slog.DiscardHandler),
+	}
+	s.somePrices(random, 300)
+	stop := start(t, &sink)
+	s.settled(store) // so that no partition begins without a row
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.somePrices(random, 300)
+	d := &death{insert: "ledger"}
+	before := d.before
+	way.before.Store(&before)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := sink.Run(ctx); !errors.Is(err, errDead) {
+		t.Fatalf("got %v, want %v", err, errDead)
+	}
+	way.before.Store(nil)
+	start(t, &sink)
+	s.settled(store)
+	s.check(store)
 }
 
 // inserted waits until the sink of the topic has inserted what was written.
