@@ -45,6 +45,9 @@ generate: $(BUF) ## Generate the Go code of schemas/events
 web: browser ## Build the scripts of the pages (query/pages/dist, which is committed) from query/pages/web
 	node tools/web/build.mjs
 
+pictures: build browser ## Make the picture of the README (docs/pictures), by the test of the pages in a browser
+	go test -run '^TestDemoPagesInABrowser$$' -count 1 -timeout 20m ./deploy/e2e -args -pictures
+
 clients: build ## Write the generated part of the client libraries (query/clients) and samples of their use from what the program says of itself
 	tools/clients/write.sh
 
@@ -135,4 +138,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate clients figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom clean kafka contract mcp browser web promtool s3 rules
+.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom clean kafka contract mcp browser web promtool s3 rules

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -29,6 +30,9 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
+// pictures has the browser make the pictures of the README.
+var pictures = flag.Bool("pictures", false, "make the pictures of the pages in docs/pictures")
+
 // shotsVariable names a folder for pictures of the pages, as the browser sees them.
 const shotsVariable = "MARKETLOG_SHOTS"
 
@@ -47,8 +51,14 @@ func TestDemoPagesInABrowser(t *testing.T) {
 	}
 	d := filledDemo(t)
 	mortal := startMortal(t)
+	folder := ""
+	if *pictures {
+		if folder, err = filepath.Abs(filepath.Join("..", "..", "docs", "pictures")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	input, err := json.Marshal(map[string]string{
-		"base": d.base, "key": d.key, "hostile": serveHostile(t), "mortal": mortal.base, "executable": chromium, "shots": os.Getenv(shotsVariable),
+		"pictures": folder, "base": d.base, "key": d.key, "hostile": serveHostile(t), "mortal": mortal.base, "executable": chromium, "shots": os.Getenv(shotsVariable),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import { chromium } from "playwright-core"
 import { readFile } from "node:fs/promises"
 import { createInterface } from "node:readline"
 
-const { base, key, hostile, mortal, executable, shots } = JSON.parse(process.argv[2])
+const { base, key, hostile, mortal, executable, shots, pictures } = JSON.parse(process.argv[2])
 const say = (line) => console.log(JSON.stringify(line))
 const fault = (where, what) => say({ fault: `${where}: ${what}` })
 
@@ -391,6 +391,20 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
     await page.close()
   }
   await context.close()
+}
+
+// The picture that the README shows. A page of a coin has no past worth a picture here: the instance is some minutes old.
+if (pictures) {
+  for (const [name, path, colorScheme, sign] of [["prices", "/", "light", 'tr[data-id="bitcoin"] .price']]) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme, locale: "en-US", timezoneId: "UTC" })
+    const { page } = await watch(context, `the picture of ${path}`, base)
+    await page.goto(base + path)
+    await live(page, `the picture of ${path}`)
+    await page.waitForSelector(sign)
+    await page.waitForTimeout(5000) // what is asked for once the prices are there
+    await page.screenshot({ path: `${pictures}/${name}.png` })
+    await context.close()
+  }
 }
 
 await browser.close()
