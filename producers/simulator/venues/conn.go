@@ -43,12 +43,10 @@ type Conn struct {
 
 	queue *frames
 	// pings asks for a ping; one waiting is enough.
-	pings chan struct{}
-	// waiting are frames that are not yet handed to the network.
-	waiting atomic.Int64
-	cut     context.CancelFunc
-	code    websocket.StatusCode
-	reason  string
+	pings  chan struct{}
+	cut    context.CancelFunc
+	code   websocket.StatusCode
+	reason string
 }
 
 type topic struct {
@@ -137,7 +135,6 @@ func (x *Exchange) deliver(c *Conn, m message) {
 			c.Close(websocket.StatusPolicyViolation, "too slow")
 			return
 		}
-		c.waiting.Add(1)
 		x.counter.Frames.Add(1)
 	}
 }
@@ -230,6 +227,7 @@ func (c *Conn) write(ctx context.Context) {
 		taken = c.queue.take(taken)
 		for _, m := range taken {
 			if m.last {
+				c.queue.sent() // nobody waits for what closes the connection
 				_ = c.ws.Close(c.code, c.reason)
 				return
 			}
@@ -240,7 +238,7 @@ func (c *Conn) write(ctx context.Context) {
 			writing, cancel := context.WithTimeout(ctx, writeTimeout)
 			err := c.ws.Write(writing, kind, m.bytes)
 			cancel()
-			c.waiting.Add(-1)
+			c.queue.sent()
 			if err != nil {
 				return
 			}
@@ -305,9 +303,9 @@ func (x *Exchange) drained(ctx context.Context) error {
 	defer pause.Stop()
 	for {
 		x.mu.Lock()
-		waiting := int64(0)
+		waiting := 0
 		for c := range x.conns {
-			waiting += c.waiting.Load()
+			waiting += c.queue.unsent()
 		}
 		x.mu.Unlock()
 		if waiting == 0 {

@@ -11,7 +11,7 @@ type frames struct {
 
 	mu      sync.Mutex
 	waiting []message
-	// sending is how many were taken last, which count until the next are taken.
+	// sending is how many were taken and are not sent yet.
 	sending int
 }
 
@@ -45,6 +45,21 @@ func (f *frames) take(before []message) []message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	taken := f.waiting
-	f.waiting, f.sending = before[:0], len(taken)
+	f.waiting = before[:0]
+	f.sending += len(taken)
 	return taken
+}
+
+// sent makes the room of one frame that was taken free.
+func (f *frames) sent() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sending--
+}
+
+// unsent is how many frames were added and are not sent yet.
+func (f *frames) unsent() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.waiting) + f.sending
 }

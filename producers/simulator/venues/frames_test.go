@@ -12,7 +12,10 @@ func TestFramesComeOutInOrderAndTakeRoom(t *testing.T) {
 	var taken []message
 	sent, added := 0, 0
 	for _, n := range []int{1, 3, limit, 7, keptFrames + 1, 2} {
-		room := limit - len(taken)
+		room := limit
+		if f.unsent() != 0 {
+			t.Fatalf("got %d frames unsent, want none", f.unsent())
+		}
 		for range n {
 			switch ok := f.add(message{bytes: strconv.AppendInt(nil, int64(added), 10)}); {
 			case ok && room > 0:
@@ -24,7 +27,14 @@ func TestFramesComeOutInOrderAndTakeRoom(t *testing.T) {
 		}
 		<-f.more
 		taken = f.take(taken)
+		if got := f.unsent(); got != len(taken) {
+			t.Fatalf("got %d frames unsent, want the %d that were taken", got, len(taken))
+		}
+		if len(taken) == limit && f.add(message{}) {
+			t.Fatal("got room while as many as there is room for are being sent")
+		}
 		for _, m := range taken {
+			f.sent()
 			if string(m.bytes) != strconv.Itoa(sent) {
 				t.Fatalf("got frame %s, want %d", m.bytes, sent)
 			}

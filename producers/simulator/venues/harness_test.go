@@ -126,7 +126,11 @@ func (c client) send(text string) {
 }
 
 func (c client) heardSince() (messages []message) {
-	return c.queue.take(nil)
+	messages = c.queue.take(nil)
+	for range messages {
+		c.queue.sent()
+	}
+	return messages
 }
 
 // passing lets the venue's time go on to at, in the steps in which a venue is run.
