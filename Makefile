@@ -45,7 +45,7 @@ generate: $(BUF) ## Generate the Go code of schemas/events
 web: browser ## Build the scripts of the pages (query/pages/dist, which is committed) from query/pages/web
 	node tools/web/build.mjs
 
-pictures: build browser ## Make the picture of the README (docs/pictures), by the test of the pages in a browser
+pictures: build browser ## Make the pictures of the README (docs/pictures), by the test of the pages in a browser
 	go test -run '^TestDemoPagesInABrowser$$' -count 1 -timeout 20m ./deploy/e2e -args -pictures
 
 clients: build ## Write the generated part of the client libraries (query/clients) and samples of their use from what the program says of itself

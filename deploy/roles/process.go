@@ -23,7 +23,7 @@ import (
 // counts was repeated within it.
 const rateTail = 2 * time.Minute
 
-// ProcessorRoles turn topics into topics, and topics into views. Of fresh, nil for none, they take what may wait for the first price.
+// ProcessorRoles turn topics into topics, and topics into views. The fold of exchange rates may wait for fresh, which is nil where no role waits.
 func ProcessorRoles(ctx context.Context, in *instance.Instance, fresh *firstFresh) ([]supervise.Role, error) {
 	store, err := in.History(ctx)
 	if err != nil {
@@ -39,11 +39,11 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance, fresh *firstFres
 	pace := processors.NewPace()
 	pace.Join(quotes.Name) // whoever folds them: the first ticks wait for the first rates
 	pace.Lead(quotes.Name, rateLead)
-	standing := newRatesInLog()
-	mayFold := func(ctx context.Context) error { return standing.await(ctx, fresh, in.Clock.Now) }
+	inLog := newRatesInLog()
+	mayFold := func(ctx context.Context) error { return inLog.await(ctx, fresh, in.Clock.Now) }
 	roles := []supervise.Role{
 		{Name: "processors/quotes", Run: func(ctx context.Context) error { return runQuotes(ctx, in, pace, mayFold) }},
-		{Name: "processors/resolve", Run: func(ctx context.Context) error { return runResolve(ctx, in, pace, standing) }},
+		{Name: "processors/resolve", Run: func(ctx context.Context) error { return runResolve(ctx, in, pace, inLog) }},
 		{Name: "processors/prices", Run: (&processors.Runner{Unit: instance.PricesUnit(), Log: in.Stream, Logger: in.Log, Metrics: in.Folding}).Run},
 	}
 	for _, minutes := range instance.MinuteFolds() {
@@ -115,7 +115,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 // runResolve joins ticks with the exchange rates of the tail of quotes.v1, which it reads first.
 // It keeps pace with the fold of these rates, and with the workers of other processes by their pulses
 // in the topic of dead letters, which is the smallest that has them.
-func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, standing *ratesInLog) error {
+func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, inLog *ratesInLog) error {
 	rates := resolve.NewRateTable()
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 			rates.Apply(rec.Offset, quote)
 			if pulse := quote.GetPulse(); pulse != nil {
 				pace.Heard(quotes.Name, pulse.Now)
-				standing.reached(pulse.Now)
+				inLog.reached(pulse.Now)
 			}
 			return nil
 		})
@@ -156,7 +156,7 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 		if !caughtUp(ctx, tail) {
 			return nil
 		}
-		standing.ended()
+		inLog.ended()
 		if !caughtUp(ctx, follower) {
 			return nil
 		}

@@ -393,15 +393,15 @@ for (const [width, height, colorScheme] of [[1280, 900, "light"], [1280, 900, "d
   await context.close()
 }
 
-// The picture that the README shows. A page of a coin has no past worth a picture here: the instance is some minutes old.
+// The pictures that the README shows: the top of the prices, and why a price is what it is.
 if (pictures) {
-  for (const [name, path, colorScheme, sign] of [["prices", "/", "light", 'tr[data-id="bitcoin"] .price']]) {
+  for (const [name, path, colorScheme, top] of [["prices", "/", "light"], ["why", "/coins/bitcoin", "dark", ".why"]]) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme, locale: "en-US", timezoneId: "UTC" })
     const { page } = await watch(context, `the picture of ${path}`, base)
     await page.goto(base + path)
     await live(page, `the picture of ${path}`)
-    await page.waitForSelector(sign)
     await page.waitForTimeout(5000) // what is asked for once the prices are there
+    if (top) await page.locator(top).first().evaluate((part) => part.scrollIntoView())
     await page.screenshot({ path: `${pictures}/${name}.png` })
     await context.close()
   }
