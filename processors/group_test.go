@@ -248,11 +248,11 @@ func (b *broker) awaitMark(ctx context.Context, t *testing.T, at place, origin i
 		origins = rawPartitions
 	}
 	b.poll(ctx, t, "the last mark of "+at.topic, func() bool {
-		applied, err := stream.LastApplied(ctx, b.cfg, at.topic, at.partition, origins)
+		applied, err := stream.LastApplied(ctx, b.cfg, at.topic, []int32{at.partition}, origins)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return !mark.After(applied[origin].Mark)
+		return !mark.After(applied[at.partition][origin].Mark)
 	})
 }
 

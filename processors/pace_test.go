@@ -47,12 +47,12 @@ func TestBacklogIsFoldedSideBySide(t *testing.T) {
 		ended <- (&processors.Runner{Unit: unit, Log: cfg, Logger: slog.New(slog.DiscardHandler), Pace: processors.NewPace()}).Run(runCtx)
 	}()
 	b.poll(ctx, t, "the last pulse of every partition", func() bool {
-		applied, err := stream.LastApplied(ctx, cfg, schemas.TopicTicks, 0, rawPartitions)
+		applied, err := stream.LastApplied(ctx, cfg, schemas.TopicTicks, []int32{0}, rawPartitions)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for p := range int32(rawPartitions) {
-			if applied[p].Mark.GetOffset() < last[p] {
+			if applied[0][p].Mark.GetOffset() < last[p] {
 				return false
 			}
 		}

@@ -122,38 +122,36 @@ func (m *member) Assigned(ctx context.Context, partitions []int32) (map[int32]in
 	return starts, nil
 }
 
-// endsAtOnce is how many output partitions are read side by side: each is a few round trips to a broker that is busy while a
-// node starts, and prices wait for the last of them.
-const endsAtOnce = 8
-
 // lastApplied reads the ends of all output partitions of some input partitions.
 func (m *member) lastApplied(ctx context.Context, partitions []int32) (map[outputID]map[int32]stream.Applied, error) {
+	reads := map[string][]int32{}
+	for _, p := range partitions {
+		for _, id := range m.outputsOf(p) {
+			if !slices.Contains(reads[id.topic], id.partition) {
+				reads[id.topic] = append(reads[id.topic], id.partition)
+			}
+		}
+	}
 	applied := map[outputID]map[int32]stream.Applied{}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(endsAtOnce)
-	begun := map[outputID]bool{}
-	for _, p := range partitions {
-		for _, id := range m.outputsOf(p) {
-			if begun[id] {
-				continue
-			}
-			begun[id] = true
-			origins := m.inputs
-			if m.route(id.topic).SamePartition {
-				origins = 1
-			}
-			g.Go(func() error {
-				a, err := stream.LastApplied(ctx, m.runner.Log, id.topic, id.partition, origins)
-				if err != nil {
-					return fmt.Errorf("reading the position of %s: %w", m.runner.Unit.Name, err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				applied[id] = a
-				return nil
-			})
+	for topic, outputs := range reads {
+		origins := m.inputs
+		if m.route(topic).SamePartition {
+			origins = 1
 		}
+		g.Go(func() error {
+			ends, err := stream.LastApplied(ctx, m.runner.Log, topic, outputs, origins)
+			if err != nil {
+				return fmt.Errorf("reading the position of %s: %w", m.runner.Unit.Name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for p, a := range ends {
+				applied[outputID{topic, p}] = a
+			}
+			return nil
+		})
 	}
 	return applied, g.Wait()
 }

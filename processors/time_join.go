@@ -348,10 +348,11 @@ func (f *joinedFold) run(ctx context.Context, start func(context.Context, *event
 
 // fold reads the inputs from where the output says, and writes what each span causes.
 func (f *joinedFold) fold(ctx context.Context, start func(context.Context, *eventsv1.Checkpoint) (spanFolder, error)) error {
-	applied, err := stream.LastApplied(ctx, f.log, f.output, 0, 1)
+	ends, err := stream.LastApplied(ctx, f.log, f.output, []int32{0}, 1)
 	if err != nil {
 		return fmt.Errorf("reading the position of %s: %w", f.name, err)
 	}
+	applied := ends[0]
 	inputs, err := inputTopics(f.inputs...)
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -12,86 +14,6 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
-
-// tailStep is how many records a look at the end of a partition reads first; it grows fourfold
-// until every origin was seen. Pulses come once a second from each origin, so the first step nearly
-// always does.
-const tailStep = 4_000
-
-// Applied is what one output partition holds of one input partition: the mark of the newest
-// record that it caused, the newest checkpoint among them, and the watermark of the pulse that holds it, Unix nanoseconds.
-type Applied struct {
-	Mark       *eventsv1.Mark
-	Checkpoint *eventsv1.Checkpoint
-	Watermark  int64
-}
-
-// LastApplied reads an output partition from its end until it has met a checkpoint of every origin
-// below origins, or its start. An origin that never wrote is missing from the result.
-func LastApplied(ctx context.Context, cfg Config, topic string, partition int32, origins int32) (map[int32]Applied, error) {
-	starts, ends, err := cfg.LogBounds(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
-	start, known := starts[topic][partition]
-	if !known {
-		return nil, fmt.Errorf("topic %s has no partition %d", topic, partition)
-	}
-	applied := map[int32]Applied{}
-	for step, upper := int64(tailStep), ends[topic][partition]; upper > start; step *= 4 {
-		lower := max(start, upper-step)
-		chunk := map[int32]Applied{}
-		err := ReadRange(ctx, cfg, topic, partition, lower, upper, func(r *kgo.Record) error {
-			rec, err := schemas.DecodeRecord(topic, r.Value)
-			if err != nil {
-				return nil // no fold wrote it
-			}
-			mark := rec.GetMark()
-			if mark == nil {
-				return nil
-			}
-			a := chunk[mark.Partition]
-			if mark.After(a.Mark) {
-				a.Mark = mark
-			}
-			if c := rec.GetPulse().GetCheckpoint(); c != nil {
-				a.Checkpoint, a.Watermark = c, rec.GetPulse().Watermark
-			}
-			chunk[mark.Partition] = a
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		for origin, older := range chunk {
-			a := applied[origin]
-			if older.Mark.After(a.Mark) {
-				a.Mark = older.Mark
-			}
-			if a.Checkpoint == nil {
-				a.Checkpoint, a.Watermark = older.Checkpoint, older.Watermark
-			}
-			applied[origin] = a
-		}
-		if complete(applied, origins) {
-			break
-		}
-		upper = lower
-	}
-	return applied, nil
-}
-
-func complete(applied map[int32]Applied, origins int32) bool {
-	if len(applied) < int(origins) {
-		return false
-	}
-	for _, a := range applied {
-		if a.Checkpoint == nil {
-			return false
-		}
-	}
-	return true
-}
 
 // Borrower decodes the values of one topic, one after the other. What it returns lives until the next
 // is decoded, and in the value's memory: it is for readers that copy what they keep. It is used by one goroutine.
@@ -222,14 +144,28 @@ const readStall = 30 * time.Second
 // ReadBroker hands the records of [from, to) of one partition that the broker has to visit, in order. Offsets that
 // retention or compaction removed are passed over.
 func ReadBroker(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
-	reader, err := cfg.NewClient(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
-		topic: {partition: kgo.NewOffset().At(from)},
-	}))
+	reader, err := cfg.NewClient()
 	if err != nil {
 		return fmt.Errorf("opening a reader of %s: %w", topic, err)
 	}
 	defer reader.Close()
-	for next := from; next < to; {
+	return readSpans(ctx, reader, topic, map[int32]span{partition: {from, to}}, visit)
+}
+
+// span are the offsets [from, to).
+type span struct{ from, to int64 }
+
+// readSpans hands the records of a span of each of some partitions to visit, those of a partition in order, by a client that
+// consumes nothing yet.
+func readSpans(ctx context.Context, reader *kgo.Client, topic string, spans map[int32]span, visit func(*kgo.Record) error) error {
+	next, begin := map[int32]int64{}, map[int32]kgo.Offset{}
+	for p, s := range spans {
+		if s.from < s.to {
+			next[p], begin[p] = s.from, kgo.NewOffset().At(s.from)
+		}
+	}
+	reader.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: begin})
+	for len(next) > 0 {
 		pollCtx, cancel := context.WithTimeout(ctx, readStall)
 		fetches := reader.PollFetches(pollCtx)
 		cancel()
@@ -237,20 +173,30 @@ func ReadBroker(ctx context.Context, cfg Config, topic string, partition int32, 
 			return err
 		}
 		if errs := fetches.Errors(); len(errs) > 0 {
-			return fmt.Errorf("reading %s/%d from %d: %w", topic, partition, next, errs[0].Err)
+			p, offset := leastNext(next)
+			return fmt.Errorf("reading %s/%d from %d: %w", topic, p, offset, errs[0].Err)
 		}
 		var visitErr error
 		fetches.EachRecord(func(r *kgo.Record) {
-			if visitErr != nil || r.Offset >= to {
-				next = max(next, r.Offset+1)
-				return
+			s := spans[r.Partition]
+			if visitErr == nil && r.Offset < s.to {
+				visitErr = visit(r)
 			}
-			visitErr = visit(r)
-			next = r.Offset + 1
+			if r.Offset+1 >= s.to {
+				delete(next, r.Partition)
+			} else {
+				next[r.Partition] = r.Offset + 1
+			}
 		})
 		if visitErr != nil {
 			return visitErr
 		}
 	}
 	return nil
+}
+
+// leastNext is the first partition that is still read, and where.
+func leastNext(next map[int32]int64) (partition int32, offset int64) {
+	partition = slices.Min(slices.Collect(maps.Keys(next)))
+	return partition, next[partition]
 }

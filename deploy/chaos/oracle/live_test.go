@@ -218,7 +218,7 @@ func (l *live) read(topic string) map[int32][]oracle.Record {
 // folded reports whether the fold has closed a minute.
 func (l *live) folded(minute int64) func() (bool, error) {
 	return func() (bool, error) {
-		applied, err := stream.LastApplied(l.t.Context(), l.cfg, schemas.TopicMarkets, 0, 1)
-		return applied[0].Mark.GetOffset() >= minute, err
+		applied, err := stream.LastApplied(l.t.Context(), l.cfg, schemas.TopicMarkets, []int32{0}, 1)
+		return applied[0][0].Mark.GetOffset() >= minute, err
 	}
 }
