@@ -11,10 +11,6 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
-// OverrideTail is how far before its end the topic of reference records is read for operators' overrides of symbols:
-// older words are in the view, whose sink is never so far behind.
-const OverrideTail = 24 * time.Hour
-
 // ReferenceTail is how far before its end the topic of coins' markets is read for prices to hold venues' symbols against:
 // older ones do not count.
 const ReferenceTail = time.Hour
@@ -33,6 +29,30 @@ func (in *Instance) Overrides(ctx context.Context) (*schemas.SymbolOverrides, er
 		return nil, err
 	}
 	return schemas.NewSymbolOverrides(stored...), nil
+}
+
+// OverridesAndTail are Overrides, and a tail of the topic of reference records that goes on where the view ends: for
+// FollowOverrides. Prices wait for it, and the topic is as long as its retention.
+func (in *Instance) OverridesAndTail(ctx context.Context) (*schemas.SymbolOverrides, *stream.Tail, error) {
+	store, err := in.History(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept, err := store.Progress(ctx, schemas.TopicReferenceRaw, 0) // before the view, which goes on meanwhile
+	if err != nil {
+		return nil, nil, err
+	}
+	ends := map[int32]stream.TailStart{}
+	for partition, progress := range kept {
+		ends[partition] = stream.TailStart{Offset: progress.Next}
+	}
+	overrides, err := in.Overrides(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return overrides, stream.NewTail(stream.TailConfig{
+		Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Start: ends, Dialer: in.Stream.Dialer, Log: in.Log,
+	}), nil
 }
 
 // FollowOverrides takes what a tail of reference records reports of symbols.

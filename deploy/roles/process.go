@@ -85,8 +85,11 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance, fresh *firstFres
 const fixingTail = quotes.FixingFor + 8*24*time.Hour
 
 // runQuotes folds exchange rates of quote assets, with a tail of the fixings they may need and of operators' overrides.
-// It begins when mayFold returns.
+// It begins when mayFold returns, and not earlier with the tail: it decodes days of reference records.
 func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, mayFold func(context.Context) error) error {
+	if mayFold(ctx) != nil {
+		return nil
+	}
 	fixings := quotes.NewFixings()
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
@@ -102,7 +105,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 		})
 	})
 	g.Go(func() error {
-		if !caughtUp(ctx, tail) || mayFold(ctx) != nil {
+		if !caughtUp(ctx, tail) {
 			return nil
 		}
 		seconds := quotes.Seconds(schemas.Coins(), overrides, fixings)
@@ -117,7 +120,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 // in the topic of dead letters, which is the smallest that has them.
 func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, inLog *ratesInLog) error {
 	rates := resolve.NewRateTable()
-	overrides, err := in.Overrides(ctx)
+	overrides, follower, err := in.OverridesAndTail(ctx)
 	if err != nil {
 		return err
 	}
@@ -150,7 +153,6 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 	g.Go(func() error {
 		return in.Tail(schemas.TopicCoinMarketsRaw, instance.ReferenceTail).Run(ctx, instance.FollowReferences(guard))
 	})
-	follower := in.Tail(schemas.TopicReferenceRaw, instance.OverrideTail)
 	g.Go(func() error { return follower.Run(ctx, instance.FollowOverrides(overrides)) })
 	g.Go(func() error {
 		if !caughtUp(ctx, tail) {
