@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,13 @@ const (
 	longestHearing = 2 * time.Second
 )
 
+const (
+	// codeStarting is that of an answer that comes by itself when the server has read or folded enough: rates need a whole minute.
+	codeStarting = "STARTING"
+	// startWithin is how long such an answer is waited for.
+	startWithin = 90 * time.Second
+)
+
 // client asks a server over REST.
 type client struct {
 	base, key string
@@ -48,11 +56,14 @@ type client struct {
 	make func(context.Context) error
 	made time.Time
 	http http.Client
+	// waits is called once with what the server waits for; nil for nobody.
+	waits func(why string)
 }
 
 // connect finds the server: MARKETLOG_URL, else the running instance.
 func connect(rt *command.Runtime, cmd *cobra.Command) (*client, error) {
 	c := &client{key: rt.Variable(config.ApiKeyVariable)}
+	c.waits = func(why string) { fmt.Fprintln(cmd.ErrOrStderr(), "waiting: "+why) }
 	if address := rt.Variable(config.UrlVariable); address != "" {
 		var err error
 		if c.base, err = command.ParseURL(config.UrlVariable, address); err == nil && c.key == "" {
@@ -122,12 +133,33 @@ type answer struct {
 type refusedError struct {
 	status int
 	text   string
+	code   string        // empty where the server gave none
+	after  time.Duration // when to ask again; 0 where the server does not say
 }
 
 func (e *refusedError) Error() string { return e.text }
 
-// get asks for a path and reads the whole answer.
+// get asks for a path and reads the whole answer. What a server that starts has not got yet is waited for.
 func (c *client) get(ctx context.Context, path string, query url.Values) (answer, error) {
+	for began := time.Now(); ; {
+		got, err := c.read(ctx, path, query)
+		refused, ok := errors.AsType[*refusedError](err)
+		left := startWithin - time.Since(began)
+		if !ok || refused.code != codeStarting || left <= 0 {
+			return got, err
+		}
+		if c.waits != nil {
+			c.waits(refused.text)
+			c.waits = nil
+		}
+		if err := retry.Wait(ctx, min(max(refused.after, time.Second), left)); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+// read asks for a path once and reads the whole answer.
+func (c *client) read(ctx context.Context, path string, query url.Values) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	response, err := c.open(ctx, path, query, "application/json")
@@ -157,7 +189,7 @@ func (c *client) open(ctx context.Context, path string, query url.Values, accept
 		_ = response.Body.Close()                                     // its status is what counts
 		switch {
 		case response.StatusCode != http.StatusUnauthorized || c.make == nil || !c.made.IsZero() && time.Since(c.made) > heard:
-			return nil, c.refused(response.StatusCode, body)
+			return nil, c.refused(response, body)
 		case c.made.IsZero(): // the kept key was revoked, or is of a log that is gone
 			if err := c.make(ctx); err != nil {
 				return nil, err
@@ -171,16 +203,19 @@ func (c *client) open(ctx context.Context, path string, query url.Values, accept
 }
 
 // refused is the error that an answer is.
-func (c *client) refused(status int, body []byte) error {
+func (c *client) refused(response *http.Response, body []byte) error {
+	status := response.StatusCode
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // without it the client asks when it likes
+	after := time.Duration(seconds) * time.Second
 	var refused refusal
 	if json.Unmarshal(body, &refused) != nil || refused.Error.Message == "" {
-		return &refusedError{status, fmt.Sprintf("%s answered %d", c.base, status)}
+		return &refusedError{status, fmt.Sprintf("%s answered %d", c.base, status), "", after}
 	}
 	text := refused.Error.Message
 	for _, name := range slices.Sorted(maps.Keys(refused.Error.Errors)) {
 		text += fmt.Sprintf("\n%s: %s", name, strings.Join(refused.Error.Errors[name], "; "))
 	}
-	return &refusedError{status, text}
+	return &refusedError{status, text, refused.Error.Code, after}
 }
 
 func (c *client) once(ctx context.Context, path string, query url.Values, accept string) (*http.Response, error) {

@@ -14,6 +14,8 @@ import (
 type server struct {
 	knows           time.Time
 	refused, longer int
+	// started is when it has what it is asked for.
+	started time.Time
 }
 
 func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -24,7 +26,12 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 			status = http.StatusTooManyRequests
 		}
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: request}, nil
+	header, body := http.Header{}, "{}"
+	if status == http.StatusOK && time.Now().Before(s.started) {
+		status, body = http.StatusServiceUnavailable, `{"error":{"code":"STARTING","message":"no minute of rates was folded yet"}}`
+		header.Set("Retry-After", "40")
+	}
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: request}, nil
 }
 
 // A server that hears late of the key that a command made is waited for, and is not asked so often that it takes the command for one who
@@ -44,5 +51,29 @@ func TestKeyThatIsHeardOfLate(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A server that has started is waited for as long as it says, the reason is told once, and one that never has is not waited for for ever.
+func TestServerThatStartsIsWaitedFor(t *testing.T) {
+	for _, test := range []struct {
+		starts, took time.Duration
+		waits        int
+		fails        bool
+	}{{starts: 0}, {starts: time.Second, took: 40 * time.Second, waits: 1}, {starts: 50 * time.Second, took: 80 * time.Second, waits: 1},
+		{starts: time.Hour, took: startWithin, waits: 1, fails: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			began, waits := time.Now(), 0
+			s := &server{knows: began, longer: 19, started: began.Add(test.starts)}
+			c := &client{base: "http://server", key: "ck_live_known", http: http.Client{Transport: s}, waits: func(why string) {
+				if waits++; !strings.Contains(why, "no minute of rates") {
+					t.Errorf("it waits for %q", why)
+				}
+			}}
+			_, err := c.get(t.Context(), "/api/v1/rates/USDC", nil)
+			if (err != nil) != test.fails || waits != test.waits || time.Since(began) != test.took {
+				t.Errorf("starts after %v: got %v after %v, %d times told, want %v and %d", test.starts, err, time.Since(began), waits, test.took, test.waits)
+			}
+		})
 	}
 }
