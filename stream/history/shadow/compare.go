@@ -40,7 +40,7 @@ type Comparison struct {
 // sliceRows is about how many rows of either table are compared at once: it bounds the memory.
 const sliceRows = 100_000
 
-// Compare compares a live table with its rebuilt shadow, row by row under FINAL and by all columns.
+// Compare compares a live table with its rebuilt shadow, row by row, the newest of each key, and by all columns.
 // It goes slice by slice, and before each calls progress with the rows behind it and in all.
 func (t Tables) Compare(ctx context.Context, table string, generation uint32, bounds []Bounds, most int, progress func(done, all int64)) (Comparison, error) {
 	var found Comparison
@@ -133,17 +133,29 @@ func (c *comparer) slices(ctx context.Context) (list []slice, old int64, err err
 }
 
 // rowsSQL selects one row for each key of a slice: how the tables differ there, and by an expression
-// over the columns the values of both.
+// over the columns the values of both. Of the rows of a key the one of the greatest version counts, and of those the one that was inserted last, as
+// under FINAL. That would put whole rows together in the order of the key first: several times the work where a row is a price with
+// all its inputs.
 func (c *comparer) rowsSQL(sl slice, values string) string {
 	key := strings.Join(c.shape.key, ", ")
 	side := func(table string, live int) string {
-		return fmt.Sprintf("SELECT %s, %s, %s AS h, %d AS live FROM %s FINAL WHERE %s", key, c.shape.rowSQL(), values, live, table, c.withinSQL(sl))
+		return fmt.Sprintf("SELECT %s, (version, _block_number) AS v, tuple(%s) AS place, %s AS h, %d AS live FROM %s WHERE %s", key, c.shape.rowSQL(), values, live, table, c.withinSQL(sl))
 	}
 	return fmt.Sprintf(`SELECT %s, hl, hs, t, multiIf(%s, 'beyond', %s, 'outside', nl = 0, '%s', ns = 0, '%s', hl != hs, '%s', 'same') AS verdict FROM (
-		SELECT %s, countIf(live = 1) AS nl, countIf(live = 0) AS ns, anyIf(h, live = 1) AS hl, anyIf(h, live = 0) AS hs,
-			argMin(r.p, live) AS p, max(r.o) AS o, max(r.t) AS t
-		FROM (%s UNION ALL %s) AS r GROUP BY %s)`,
-		key, c.beyond, c.outside, DiffMissing, DiffExtra, DiffDifferent, key, side(c.table, 1), side(c.shadow, 0), key)
+		SELECT %s, nl, ns, hl, hs, if(ns > 0, ps, pl).1 AS p, multiIf(nl = 0, ps.2, ns = 0, pl.2, greatest(pl.2, ps.2)) AS o,
+			multiIf(nl = 0, ps.3, ns = 0, pl.3, greatest(pl.3, ps.3)) AS t
+		FROM (
+			SELECT %s, countIf(live = 1) AS nl, countIf(live = 0) AS ns, argMaxIf(h, v, live = 1) AS hl, argMaxIf(h, v, live = 0) AS hs,
+				argMaxIf(place, v, live = 1) AS pl, argMaxIf(place, v, live = 0) AS ps
+			FROM (%s UNION ALL %s) GROUP BY %s))`,
+		key, c.beyond, c.outside, DiffMissing, DiffExtra, DiffDifferent, key, key, side(c.table, 1), side(c.shadow, 0), key)
+}
+
+// hashSQL is by what values are compared: 128 bits of two hashes that share nothing. Of the arrays of a price's inputs each takes a
+// tenth of the time of sipHash128, which is for those who want to be deceived by nobody; here both sides are our own.
+func hashSQL(values []string) string {
+	list := strings.Join(values, ", ")
+	return "(cityHash64(" + list + "), xxh3(" + list + "))"
 }
 
 // withinSQL is the condition on the rows of a slice.
@@ -161,8 +173,7 @@ func (c *comparer) keySQL(name string) string {
 }
 
 func (c *comparer) compare(ctx context.Context, sl slice, most int, found *Comparison) error {
-	all := "sipHash128(" + strings.Join(c.shape.values, ", ") + ")"
-	rows, err := c.store.Conn().Query(ctx, "SELECT verdict, toInt64(count()) FROM ("+c.rowsSQL(sl, all)+") GROUP BY verdict")
+	rows, err := c.store.Conn().Query(ctx, "SELECT verdict, toInt64(count()) FROM ("+c.rowsSQL(sl, hashSQL(c.shape.values))+") GROUP BY verdict")
 	if err != nil {
 		return history.Unavailable(err)
 	}
@@ -200,7 +211,7 @@ func (c *comparer) compare(ctx context.Context, sl slice, most int, found *Compa
 func (c *comparer) describe(ctx context.Context, sl slice, most int, found *Comparison) error {
 	hashes := make([]string, len(c.shape.values))
 	for i, value := range c.shape.values {
-		hashes[i] = "sipHash64(" + value + ")"
+		hashes[i] = "cityHash64(" + value + ")"
 	}
 	keys := make([]string, len(c.shape.key))
 	for i, name := range c.shape.key {

@@ -124,15 +124,18 @@ func (r *restater) restate(ctx context.Context, day []slice, found *Restated) er
 func (r *restater) restatedSQL(sl slice) string {
 	return fmt.Sprintf("SELECT %s, t, multiIf(verdict = '%s', '%s', verdict = '%s', '%s', hl.2 != hs.2, '%s', '') AS r_kind FROM (%s) WHERE verdict IN ('%s', '%s', '%s')",
 		r.key(), DiffMissing, KindAdded, DiffExtra, KindRemoved, KindChanged,
-		r.rowsSQL(sl, fmt.Sprintf("(sipHash128(%s), %s)", strings.Join(r.shape.values, ", "), r.digestSQL())), DiffMissing, DiffExtra, DiffDifferent)
+		r.rowsSQL(sl, fmt.Sprintf("(%s, %s)", hashSQL(r.shape.values), hashSQL(r.content()))), DiffMissing, DiffExtra, DiffDifferent)
 }
 
 func (r *restater) key() string { return strings.Join(r.shape.key, ", ") }
 
 // digestSQL is a hash of what a row says, whichever place and version made it.
 func (r *restater) digestSQL() string {
-	return "sipHash128(" + strings.Join(r.valuesOf(func(i int) string { return r.shape.values[i] }), ", ") + ")"
+	return "sipHash128(" + strings.Join(r.content(), ", ") + ")"
 }
+
+// content are the values of a row that are no key, place or version.
+func (r *restater) content() []string { return r.valuesOf(func(i int) string { return r.shape.values[i] }) }
 
 // valuesOf maps the columns that are no key, place or version.
 func (r *restater) valuesOf(f func(i int) string) (all []string) {
