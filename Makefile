@@ -10,7 +10,7 @@ GATE := go -C tools run ./gate
 PROVE := go -C tools run ./proofs record
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: engine ## Build bin/marketlog (no cgo) and fetch the ClickHouse engine it loads
 	CGO_ENABLED=0 go build -trimpath -o bin/marketlog .
@@ -33,8 +33,8 @@ slow: build kafka contract mcp browser promtool s3 $(BUF) ## The tests and check
 gate: ## The whole gate: test and slow in one
 	WHOLE_GATE=1 $(MAKE) test
 
-nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races
-	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb races
+nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races; the archives of a release
+	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb races release-snapshot
 
 check: $(BUF) ## The gate without the tests: format, lint with vet, dead code, known vulnerabilities, schemas
 	$(GATE) format lint deadcode vulnerabilities schemas
@@ -110,6 +110,9 @@ proofs: ## List what long tests showed: result, counts, age, and whether the cod
 sbom: build ## Write what the binary is made of to bin/sbom.json (CycloneDX); the engine it loads is in deploy/embedded/engine/pins.txt
 	go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -output bin/sbom.json bin/marketlog
 
+release-snapshot: ## Make the archives of a release of this commit in bin/release, for four platforms, and look into each; publishes nothing
+	tools/goreleaser/snapshot.sh
+
 clean: ## Remove what was built; what lies under data/ stays
 	rm -rf bin tools/node_modules tools/web/node_modules
 
@@ -138,4 +141,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom clean kafka contract mcp browser web promtool s3 rules
+.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom release-snapshot clean kafka contract mcp browser web promtool s3 rules

@@ -60,12 +60,15 @@ func Commands(rt *command.Runtime) []*cobra.Command {
 	return all
 }
 
+// Short is what the program is, in a line.
+const Short = "Crypto prices and yields with an answer to two questions: why this number, and what was published then"
+
 // Execute runs one command line and returns the exit code. When ctx ends, the command drains and returns.
 func Execute(ctx context.Context, rt *command.Runtime, args []string) int {
 	rt.Args = args
 	root := &cobra.Command{
 		Use:           "marketlog",
-		Short:         "Crypto prices and yields with an answer to two questions: why this number, and what was published then",
+		Short:         Short,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

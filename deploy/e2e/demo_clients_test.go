@@ -22,7 +22,9 @@ type clientLibrary struct {
 	language, home string
 	example        []string
 	// follow prints each price of the coins that follow, as [coin, milliseconds, price].
-	follow      []string
+	follow []string
+	// elements means that it prints elements of messages instead, of the coins that it knows.
+	elements    bool
 	folder      string
 	environment []string
 }

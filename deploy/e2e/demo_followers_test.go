@@ -19,11 +19,16 @@ import (
 // followed are the coins that followers ask for, by symbol; the simulator prices them nearly each second.
 var followed = map[string]string{"BTC": "bitcoin", "ETH": "ethereum", "SOL": "solana"}
 
-// follower is a program of a client library that prints prices.
+// fromTheDocument is docs/examples/follow.py, which was written from /asyncapi.json alone and has no library. It prints elements of messages.
+var fromTheDocument = clientLibrary{name: "docs/examples/follow.py", follow: []string{"python3", "-B", "follow.py", "9999"}, folder: "../../docs/examples", elements: true}
+
+// follower is a program that prints prices.
 type follower struct {
 	name    string
 	process *exec.Cmd
-	errors  strings.Builder
+	// elements means that it prints elements of messages, in place of [coin, milliseconds, price].
+	elements bool
+	errors   strings.Builder
 
 	mu     sync.Mutex
 	prices []followedPrice
@@ -47,7 +52,7 @@ func losesNothing(t *testing.T, libraries []clientLibrary) {
 	}
 	m.key = key
 	var followers []*follower
-	for _, library := range libraries {
+	for _, library := range append(libraries, fromTheDocument) {
 		followers = append(followers, m.follow(t, library))
 	}
 	for range 2 {
@@ -74,10 +79,13 @@ func losesNothing(t *testing.T, libraries []clientLibrary) {
 // follow runs a follower until the test ends.
 func (m *mortal) follow(t *testing.T, library clientLibrary) *follower {
 	t.Helper()
-	f := &follower{name: library.name}
+	f := &follower{name: library.name, elements: library.elements}
 	var symbols []string
 	for symbol := range followed {
 		symbols = append(symbols, symbol)
+	}
+	if library.elements { // it has symbols of its own, these
+		symbols = nil
 	}
 	f.process = library.command(t.Context(), library.follow, symbols, "MARKETLOG_URL="+m.base, "MARKETLOG_API_KEY="+m.key)
 	f.process.Stderr = &f.errors
@@ -98,13 +106,13 @@ func (m *mortal) follow(t *testing.T, library clientLibrary) *follower {
 	return f
 }
 
-// read reads lines of [coin, milliseconds, price].
+// read reads lines, each of a price.
 func (f *follower) read(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	err := errors.New("the end of the output")
 	for lines.Scan() {
 		var p followedPrice
-		if err = json.Unmarshal(lines.Bytes(), &[]any{&p.coin, &p.at, &p.price}); err != nil {
+		if err = f.decode(lines.Bytes(), &p); err != nil {
 			err = fmt.Errorf("reading %q: %w", lines.Text(), err)
 			break
 		}
@@ -116,6 +124,21 @@ func (f *follower) read(out io.Reader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = err
+}
+
+// decode reads a line.
+func (f *follower) decode(line []byte, p *followedPrice) error {
+	if !f.elements {
+		return json.Unmarshal(line, &[]any{&p.coin, &p.at, &p.price})
+	}
+	var element struct {
+		CoinID    string
+		Timestamp int64 // a gap, which is a message and no element, has a text here: an error
+		Price     float64
+	}
+	err := json.Unmarshal(line, &element)
+	p.coin, p.at, p.price = element.CoinID, element.Timestamp, element.Price
+	return err
 }
 
 // byCoin is what was printed.

@@ -248,7 +248,7 @@ func TestCommandsInDocumentsAreKnown(t *testing.T) {
 				}
 			}
 		}
-		for _, match := range regexp.MustCompile("(?m)(?:`|^)make ([a-z]+)").FindAllStringSubmatch(d.text, -1) {
+		for _, match := range regexp.MustCompile("(?m)(?:`|^)make ([a-z-]+)").FindAllStringSubmatch(d.text, -1) {
 			targets++
 			if !strings.Contains(string(makefile), "\n"+match[1]+":") {
 				t.Errorf("%s: make %s is no target of the Makefile", d.path, match[1])

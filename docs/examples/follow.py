@@ -1,4 +1,4 @@
-"""Every price of BTC and ETH exactly once, over any number of restarts of the server; written from /asyncapi.json alone."""
+"""Every price of BTC, ETH and SOL exactly once, over any number of restarts of the server; written from /asyncapi.json alone."""
 import http.client
 import json
 import os
@@ -34,7 +34,7 @@ def follow(symbols, cursor=""):
         time.sleep(0.5)
 
 
-for message in follow("BTC,ETH"):
+for message in follow("BTC,ETH,SOL"):
     for price in message.get("data", [message]):
         print(json.dumps(price), flush=True)
     if len(sys.argv) > 1 and message["timestamp"] >= sys.argv[1]:  # until when, in log time

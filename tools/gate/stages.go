@@ -58,6 +58,7 @@ var patient = []string{"stream/history", "deploy/embedded/engine"}
 // sequential are the packages that start no goroutine, to which a test holds them: the race detector would see nothing there,
 // and takes twice the time.
 var sequential = []string{
+	"deploy/helm",
 	"processors/apy", "processors/candles", "processors/defi", "processors/earn", "processors/markets", "processors/median", "processors/quotes", "processors/resolve",
 	"producers/exchanges", "producers/reference", "producers/yields", "query/coins", "query/earn", "query/explain", "query/fiat", "query/globalstats", "query/prices",
 	"query/providers", "query/records", "query/stablecoins", "query/symbols", "query/usage",

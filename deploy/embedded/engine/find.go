@@ -39,7 +39,7 @@ func Find(configured string) (string, error) {
 	}
 	path := filepath.Join(cache, "marketlog", "libchdb-"+version, "libchdb.so")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w: no %s; run `make engine` in a checkout, or `npm pack %s@%s` and move package/libchdb.so out of its archive to that path",
+		return "", fmt.Errorf("%w: no %s; run tools/engine/fetch.sh, which lies in a checkout and in the archive of a release, or `npm pack %s@%s` and move package/libchdb.so out of its archive to that path",
 			ErrNoLibrary, path, source, version)
 	} else if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNoLibrary, err)
