@@ -2,8 +2,10 @@ package instance
 
 import (
 	"context"
+	"math"
 	"time"
 
+	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/resolve"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -51,6 +53,25 @@ func FollowOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord)
 		}
 		return nil
 	}
+}
+
+// FollowCorrections has a copy of operators' corrections follow the log until the context ends: those that it holds now are in it when the
+// function returns, tail runs the rest. Records that are read twice count once.
+func (in *Instance) FollowCorrections(ctx context.Context) (corrections *schemas.Corrections, tail func(context.Context) error, err error) {
+	corrections, _, err = processors.ReadCorrections(ctx, in.Stream, math.MaxInt64)
+	if err != nil {
+		return nil, nil, err
+	}
+	return corrections, func(ctx context.Context) error {
+		return in.Tail(schemas.TopicCorrections, OverrideTail).Run(ctx, func(rec stream.TailRecord) error {
+			record, err := schemas.DecodeRecord(schemas.TopicCorrections, rec.Value)
+			if err != nil {
+				return nil // the sink of the topic reports it
+			}
+			corrections.Apply(record.(*eventsv1.CorrectionRecord))
+			return nil
+		})
+	}, nil
 }
 
 // FollowReferences gives the conflict filter the sources' prices of coins.

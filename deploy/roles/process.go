@@ -84,7 +84,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance, fresh *firstFres
 // cluster keeps was written within it.
 const fixingTail = quotes.FixingFor + 8*24*time.Hour
 
-// runQuotes folds exchange rates of quote assets, with a tail of the fixings they may need and of operators' overrides.
+// runQuotes folds exchange rates of quote assets, with a tail of the fixings they may need and of operators' overrides and corrections.
 // It begins when mayFold returns.
 func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, mayFold func(context.Context) error) error {
 	fixings := quotes.NewFixings()
@@ -92,9 +92,14 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 	if err != nil {
 		return err
 	}
+	corrections, follow, err := in.FollowCorrections(ctx)
+	if err != nil {
+		return err
+	}
 	follower := instance.FollowOverrides(overrides)
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: fixingTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return follow(ctx) })
 	g.Go(func() error {
 		return tail.Run(ctx, func(rec stream.TailRecord) error {
 			fixings.Apply(rec.Value)
@@ -105,7 +110,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 		if !caughtUp(ctx, tail) || mayFold(ctx) != nil {
 			return nil
 		}
-		seconds := quotes.Seconds(schemas.Coins(), overrides, fixings)
+		seconds := quotes.Seconds(schemas.Coins(), overrides, corrections, fixings)
 		seconds.Log, seconds.Logger, seconds.Pace, seconds.Metrics = in.Stream, in.Log, pace, in.Folding
 		return seconds.Run(ctx)
 	})
@@ -118,6 +123,10 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, inLog *ratesInLog) error {
 	rates := resolve.NewRateTable()
 	overrides, err := in.Overrides(ctx)
+	if err != nil {
+		return err
+	}
+	corrections, follow, err := in.FollowCorrections(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,6 +146,7 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 			return nil
 		})
 	})
+	g.Go(func() error { return follow(ctx) })
 	dead := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicTicksRawDead, Rewind: time.Minute, Dialer: in.Stream.Dialer, Log: in.Log})
 	g.Go(func() error {
 		return dead.Run(ctx, func(rec stream.TailRecord) error {
@@ -160,7 +170,7 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 		if !caughtUp(ctx, follower) {
 			return nil
 		}
-		unit := resolve.Unit(schemas.Coins(), overrides, rates, guard)
+		unit := resolve.Unit(schemas.Coins(), overrides, corrections, rates, guard)
 		return (&processors.Runner{Unit: unit, Log: in.Stream, Logger: in.Log, Pace: pace, Metrics: in.Folding}).Run(ctx)
 	})
 	return g.Wait()
