@@ -81,7 +81,9 @@ func TestQuotes(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			foldtest.Run(t, root, file, foldtest.Script{
 				Topic: schemas.TopicTicksRaw,
-				New:   func() processors.Fold { return &oneSecond{fold: newFold(schemas.Coins(), overrides, corrections, fixings)} },
+				New: func() processors.Fold {
+					return &oneSecond{fold: newFold(schemas.Coins(), overrides, corrections, fixings)}
+				},
 			})
 		})
 	}
