@@ -41,6 +41,7 @@ type Market struct {
 	partition               int32
 	offset                  int64
 	simulated               bool
+	excluded                bool
 	// seconds are the extremes of the value in each of the last rangeSpan seconds that had one.
 	seconds []extremes
 }
@@ -55,7 +56,13 @@ type extremes struct {
 
 // Apply takes one tick at a log time. A state that is repeated counts as heard; one that is outdated
 // changes nothing.
+//
+// What was received while a correction excludes the market, and what before and after, never count together: with the first tick of the other
+// kind the market begins anew.
 func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64) {
+	if excluded := schemas.Flag(r.Flags)&schemas.Excluded != 0; excluded != m.excluded {
+		*m = Market{excluded: excluded}
+	}
 	m.forget(now)
 	t := r.Tick
 	m.quoteID, m.rate, m.rateTime, m.rateOffset = r.QuoteId, r.Rate, r.RateTime, r.RateOffset
@@ -221,6 +228,9 @@ func (m *Market) Input(id MarketID, now int64) *eventsv1.PriceInput {
 		Range60:   m.range60(now),
 		Partition: m.partition, Offset: m.offset,
 		Unpriced: m.unpriced,
+	}
+	if m.excluded {
+		in.Reason = schemas.InputExcluded
 	}
 	switch {
 	case m.volumeQuote > 0:

@@ -132,7 +132,7 @@ func TestFoldsAreMeasured(t *testing.T) {
 	}
 	registry := prometheus.NewRegistry()
 	metrics := processors.NewMetrics(registry)
-	seconds := quotes.Seconds(schemas.Coins(), nil, quotes.NewFixings())
+	seconds := quotes.Seconds(schemas.Coins(), nil, nil, quotes.NewFixings())
 	seconds.Log, seconds.Logger, seconds.Metrics = b.cfg, slog.New(slog.DiscardHandler), metrics
 	runner := &processors.Runner{Unit: resolveUnit(), Log: b.cfg, Logger: slog.New(slog.DiscardHandler), Metrics: metrics}
 	ctx, cancel := context.WithCancel(t.Context())

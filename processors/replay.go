@@ -46,6 +46,9 @@ type Replay struct {
 	From, To time.Time
 	// Verify compares only.
 	Verify bool
+	// Corrected obeys corrections over their validity, whenever they were written; without it what was published is made again. For views
+	// prices and candles.
+	Corrected bool
 
 	// Unit and Minutes are the very ones that are live; a topic of rows of minutes that no fold is here for has no rows.
 	Unit    Unit
@@ -62,6 +65,9 @@ type Replay struct {
 	// Emit takes what happens meanwhile: *ReplayProgress, *history.Difference, *ReplayChange and
 	// *ReplayNote.
 	Emit func(line any) error
+
+	// corrections are those that are obeyed with Corrected, else those that are not.
+	corrections *schemas.Corrections
 }
 
 // replayBatchRows bounds the memory of each partition that is folded.
@@ -97,6 +103,8 @@ type ReplayResult struct {
 	// Restated counts rows that were added, removed or changed, which the view v_restatements lists; without Verify only.
 	Restated int64   `json:"restated"`
 	Seconds  float64 `json:"seconds"`
+	// Corrected states that corrections were obeyed over their validity: what differs is then no fault of a row.
+	Corrected bool `json:"corrected,omitempty"`
 }
 
 // Validate refuses a view that cannot be replayed and times that leave nothing.
@@ -110,6 +118,9 @@ func (r *Replay) Validate() error {
 	if r.View == schemas.ViewReference && !(r.From.IsZero() && r.To.IsZero()) {
 		return fmt.Errorf("view %q is compared whole: leave out --from and --to", r.View)
 	}
+	if r.Corrected && r.View != schemas.ViewPrices && r.View != schemas.ViewCandles {
+		return fmt.Errorf("view %q cannot be replayed with --corrected: use it with %s or %s", r.View, schemas.ViewPrices, schemas.ViewCandles)
+	}
 	if !r.To.IsZero() && !r.To.After(r.From) {
 		return fmt.Errorf("replaying to %s leaves nothing from %s on", r.To.Format(time.RFC3339), r.From.Format(time.RFC3339))
 	}
@@ -119,7 +130,7 @@ func (r *Replay) Validate() error {
 // Run replays, or goes on with the same replay that was interrupted.
 func (r *Replay) Run(ctx context.Context) (ReplayResult, error) {
 	began := time.Now()
-	result := ReplayResult{View: r.View}
+	result := ReplayResult{View: r.View, Corrected: r.Corrected}
 	if err := r.Validate(); err != nil {
 		return result, err
 	}
@@ -145,7 +156,7 @@ func (r *Replay) Run(ctx context.Context) (ReplayResult, error) {
 
 // rebuild folds the log into the shadow tables and compares.
 func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) {
-	result := ReplayResult{View: r.View}
+	result := ReplayResult{View: r.View, Corrected: r.Corrected}
 	parts, err := r.replayFolds(ctx, j)
 	if err != nil {
 		return result, err
@@ -188,7 +199,7 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 		}
 		if !r.Verify {
 			if found.Differing > 0 {
-				restated, err := r.restate(ctx, j, table, bounds)
+				restated, err := r.restate(ctx, j, table, parts, bounds)
 				if err != nil {
 					return result, err
 				}

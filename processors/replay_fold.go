@@ -53,6 +53,8 @@ type partReplay struct {
 	Last map[string]markEntry `json:"last"`
 	// Changes counts the ticks that are resolved otherwise now, by what changed.
 	Changes map[string]int64 `json:"changes,omitempty"`
+	// Touched are the ticks that corrections are about, by coin and correction; of a replay that obeys them.
+	Touched map[string]map[string]touched `json:"touched,omitempty"`
 
 	revision uint64
 }
@@ -160,11 +162,17 @@ func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, e
 			if p.Changes == nil {
 				p.Changes = map[string]int64{}
 			}
+			if p.Touched == nil {
+				p.Touched = map[string]map[string]touched{}
+			}
 		}
 		if p.revision == 0 || p.Resume < start {
 			// Nothing was kept, or the log has lost what the fold would begin with again.
 			at := max(start, begins[topic.Name][id])
-			p = &partReplay{Start: at, Resume: at, Done: at, From: at, Last: map[string]markEntry{}, Changes: map[string]int64{}, revision: p.revision}
+			p = &partReplay{
+				Start: at, Resume: at, Done: at, From: at, Last: map[string]markEntry{}, Changes: map[string]int64{},
+				Touched: map[string]map[string]touched{}, revision: p.revision,
+			}
 			p.Exact = r.From.IsZero() && (at == 0 || r.View == schemas.ViewTicks)
 		}
 		p.Partition = id
@@ -287,6 +295,9 @@ func (f *partFold) whole(now int64) bool {
 func (f *partFold) derive(in Input) error {
 	if f.fold == nil {
 		return f.reresolve(in)
+	}
+	if f.replay.Corrected {
+		in.Record = corrector{f.replay.corrections, f.part.Touched}.apply(in.Record.(*eventsv1.ResolvedRecord))
 	}
 	f.out.Begin(in)
 	if err := f.fold.Apply(in, &f.out); err != nil {

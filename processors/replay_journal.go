@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -35,6 +37,9 @@ type journal struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
 	Verify bool      `json:"verify"`
+	// Corrected states that the replay obeys corrections: those below an offset, so that one which is taken up obeys the same.
+	Corrected        bool  `json:"corrected,omitempty"`
+	CorrectionsBelow int64 `json:"correctionsBelow,omitempty"`
 	// Tables gives the UUIDs of the shadow tables.
 	Tables map[string]string `json:"tables,omitempty"`
 	// Restating is what the replay has written, or is about to write, of the rows that it changes; nil as long as it changes none.
@@ -87,7 +92,7 @@ func (r *Replay) open(ctx context.Context) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	same := j != nil && j.View == r.View && j.From.Equal(r.From) && j.To.Equal(r.To) && j.Verify == r.Verify && j.State != stateAborting
+	same := j != nil && j.View == r.View && j.From.Equal(r.From) && j.To.Equal(r.To) && j.Verify == r.Verify && j.Corrected == r.Corrected && j.State != stateAborting
 	if j != nil && !same {
 		if !j.Verify && j.State != stateAborting {
 			return nil, fmt.Errorf("replay %d of view %s is unfinished: run it again with the same options to finish it, or --cancel it", j.Generation, j.View)
@@ -98,17 +103,40 @@ func (r *Replay) open(ctx context.Context) (*journal, error) {
 		j = nil
 	}
 	if j == nil {
-		j = &journal{Generation: newest + 1, View: r.View, From: r.From, To: r.To, Verify: r.Verify, parts: map[int32]shadow.Replay{}}
+		j = &journal{Generation: newest + 1, View: r.View, From: r.From, To: r.To, Verify: r.Verify, Corrected: r.Corrected, parts: map[int32]shadow.Replay{}}
+		if err := r.correct(ctx, j); err != nil {
+			return nil, err
+		}
 		if err := j.enter(ctx, r.History, statePreparing); err != nil {
 			return nil, err
 		}
 	} else if err := r.Emit(&ReplayNote{Note: fmt.Sprintf("going on with replay %d, which was interrupted while %s", j.Generation, j.State)}); err != nil {
+		return nil, err
+	} else if err := r.correct(ctx, j); err != nil {
 		return nil, err
 	}
 	if j.State != statePreparing {
 		return j, nil
 	}
 	return j, r.prepare(ctx, j)
+}
+
+// correct reads the corrections that the replay obeys, and warns where it obeys none.
+func (r *Replay) correct(ctx context.Context, j *journal) (err error) {
+	if !slices.ContainsFunc(schemas.ViewTopics(r.View), func(t schemas.Topic) bool { return t.Name == schemas.TopicPrices || t.Name == schemas.TopicCandles }) {
+		return nil
+	}
+	below := int64(math.MaxInt64)
+	if j.State != "" {
+		below = j.CorrectionsBelow
+	}
+	if r.corrections, j.CorrectionsBelow, err = ReadCorrections(ctx, r.Log, below); err != nil {
+		return err
+	}
+	if n := len(r.corrections.All()); n > 0 && !r.Corrected && !r.Verify {
+		return r.Emit(&ReplayNote{Note: fmt.Sprintf("the log has %d corrections: this makes again what was published, and takes back what a replay --corrected restated", n)})
+	}
+	return nil
 }
 
 // prepare makes the shadow tables and has the sinks write them too. From the control on they

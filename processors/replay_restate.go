@@ -43,14 +43,15 @@ const (
 
 // Causes of restatements.
 const (
-	causeReplay  = "replay"
-	causeSymbols = "symbols"
-	causeLogic   = "logic"
+	causeReplay     = "replay"
+	causeSymbols    = "symbols"
+	causeLogic      = "logic"
+	causeCorrection = "correction"
 )
 
 // restate records the rows of a table that the rebuilt one has otherwise, and returns how many there are. All are acknowledged when it
 // returns.
-func (r *Replay) restate(ctx context.Context, j *journal, table rebuilt, bounds []shadow.Bounds) (int64, error) {
+func (r *Replay) restate(ctx context.Context, j *journal, table rebuilt, parts []*partReplay, bounds []shadow.Bounds) (int64, error) {
 	if err := r.attempt(ctx, j); err != nil {
 		return 0, err
 	}
@@ -62,7 +63,7 @@ func (r *Replay) restate(ctx context.Context, j *journal, table rebuilt, bounds 
 	meter := r.meter("recording what changes of " + table.Name)
 	found, err := shadow.Of(r.History).Restatements(ctx, table.Name, j.Generation, bounds, cmp.Or(r.MostRestated, mostRestated),
 		func(restatement *eventsv1.Restatement) error {
-			restatement.View, restatement.Cause = table.topic.View, causeOf(table.topic, restatement)
+			restatement.View, restatement.Cause = table.topic.View, r.causeOf(table.topic, parts, restatement)
 			return w.write(&eventsv1.RestatementRecord{Body: &eventsv1.RestatementRecord_Restatement{Restatement: restatement}})
 		}, meter.set)
 	if err == nil {
@@ -102,7 +103,12 @@ func (r *Replay) attempt(ctx context.Context, j *journal) error {
 	return nil
 }
 
-func causeOf(topic schemas.Topic, row *eventsv1.Restatement) string {
+func (r *Replay) causeOf(topic schemas.Topic, parts []*partReplay, row *eventsv1.Restatement) string {
+	if r.Corrected {
+		if id := r.correctionOf(parts, row.CoinId, row.EventTime); id != "" {
+			return causeCorrection + " " + id
+		}
+	}
 	switch {
 	case topic.Name == schemas.TopicTicks:
 		return causeSymbols

@@ -47,6 +47,8 @@ type tickScript struct {
 	second  time.Time
 	offsets [replayOrigins]int64
 	events  uint64
+	// corrections are obeyed over their validity.
+	corrections *schemas.Corrections
 }
 
 func newTickScript(t testing.TB, producer *kgo.Client, seed uint64) *tickScript {
@@ -106,6 +108,9 @@ func (s *tickScript) tick() {
 	rec := &eventsv1.ResolvedRecord{Body: &eventsv1.ResolvedRecord_Tick{Tick: &eventsv1.ResolvedTick{
 		Tick: tick, CoinId: coin, QuoteId: schemas.USD, Rate: 1, RateTime: tick.IngestTime,
 	}}}
+	if excluded, _ := s.corrections.Corrected(venue, tick.Symbol, tick.IngestTime); excluded {
+		rec.GetTick().Flags = uint32(schemas.Excluded)
+	}
 	p, origin := stream.PartitionFor(coin, 8), stream.PartitionFor(venue+"|"+coin, replayOrigins)
 	s.append(p, origin, rec)
 	if s.random.IntN(20) == 0 { // a zombie saw another rate

@@ -1,11 +1,17 @@
 package processors
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream"
 )
 
 // ReplayChange counts the ticks that are resolved otherwise than they were.
@@ -75,4 +81,92 @@ func (r *Replay) reportChanges(parts []*partReplay) error {
 		}
 	}
 	return nil
+}
+
+// ReadCorrections reads the corrections that the log holds now below an offset, and returns where they end.
+func ReadCorrections(ctx context.Context, log stream.Config, below int64) (*schemas.Corrections, int64, error) {
+	corrections := schemas.NewCorrections()
+	starts, ends, err := log.LogBounds(ctx, schemas.TopicCorrections)
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading corrections: %w", err)
+	}
+	start, end := starts[schemas.TopicCorrections][0], min(ends[schemas.TopicCorrections][0], below)
+	err = stream.ReadRange(ctx, log, schemas.TopicCorrections, 0, start, end, func(rec *kgo.Record) error {
+		record, err := schemas.DecodeRecord(schemas.TopicCorrections, rec.Value)
+		if err != nil {
+			return nil // the sink of the topic reports it
+		}
+		corrections.Apply(record.(*eventsv1.CorrectionRecord))
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading corrections: %w", err)
+	}
+	return corrections, end, nil
+}
+
+// touched is from when to when, in Unix nanoseconds, ticks were received or happened that a correction is about.
+type touched struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+}
+
+// corrector leaves ticks of one partition of ticks.v1 out, or takes them in, by all corrections that are known. It remembers by coin and
+// correction which ticks were concerned, for what is restated has a cause.
+type corrector struct {
+	corrections *schemas.Corrections
+	touched     map[string]map[string]touched
+}
+
+// apply returns the record as it is read by corrections over their validity; the record itself is left as it is.
+func (c corrector) apply(rec *eventsv1.ResolvedRecord) *eventsv1.ResolvedRecord {
+	was := rec.GetTick()
+	if was == nil {
+		return rec
+	}
+	t := was.Tick
+	excluded, by := c.corrections.Corrected(t.Venue, t.Symbol, t.IngestTime)
+	if by != "" {
+		c.touch(was.CoinId, by, min(t.IngestTime, schemas.TradeTime(t)), t.IngestTime)
+	}
+	flags := schemas.Flag(was.Flags) &^ schemas.Excluded
+	if excluded {
+		flags |= schemas.Excluded
+	}
+	if flags == schemas.Flag(was.Flags) {
+		return rec
+	}
+	is := &eventsv1.ResolvedTick{
+		Tick: t, CoinId: was.CoinId, QuoteId: was.QuoteId, Rate: was.Rate, RateTime: was.RateTime, RateOffset: was.RateOffset, Flags: uint32(flags),
+	}
+	return &eventsv1.ResolvedRecord{Mark: rec.Mark, Body: &eventsv1.ResolvedRecord_Tick{Tick: is}}
+}
+
+func (c corrector) touch(coinID, id string, first, last int64) {
+	by := c.touched[coinID]
+	if by == nil {
+		by = map[string]touched{}
+		c.touched[coinID] = by
+	}
+	span, known := by[id]
+	if known {
+		first, last = min(first, span.First), max(last, span.Last)
+	}
+	by[id] = touched{first, last}
+}
+
+// correctedFor is how long before the first and after the last tick that a correction is about a row may depend on it: a fold of ticks
+// remembers no longer than WindowMemory, and rows are of seconds or minutes.
+const correctedFor = int64(WindowMemory + time.Minute)
+
+// correctionOf is the newest correction that a row of a coin may depend on; empty for none.
+func (r *Replay) correctionOf(parts []*partReplay, coinID string, at int64) string {
+	for _, c := range slices.Backward(r.corrections.All()) {
+		for _, p := range parts {
+			if span, ok := p.Touched[coinID][c.Id]; ok && at >= span.First-correctedFor && at <= span.Last+correctedFor {
+				return c.Id
+			}
+		}
+	}
+	return ""
 }

@@ -2,9 +2,11 @@ package processors_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
@@ -24,8 +26,30 @@ func (d dollars) Rate(quoteID string) (resolve.Rate, bool) {
 	return resolve.Rate{USD: float64(d), Time: math.MaxInt64 / 2, Offset: 17}, quoteID == "tether"
 }
 
-func resolveUnit() processors.Unit {
-	return resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), dollars(0.999), nil)
+func resolveUnit(corrections ...*eventsv1.CorrectionRecord) processors.Unit {
+	return resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), schemas.NewCorrections(corrections...), dollars(0.999), nil)
+}
+
+// drawCorrections draws what an operator excludes of a scenario, and perhaps takes back.
+func drawCorrections(t *rapid.T) (corrections []*eventsv1.CorrectionRecord) {
+	at := func(label string) int64 {
+		return scriptStart.Add(time.Duration(rapid.Float64Range(0, 600).Draw(t, label) * float64(time.Second))).UnixNano()
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "exclusions") {
+		id := fmt.Sprint("exclusion ", i)
+		x := &eventsv1.CorrectionRecord{
+			Id: id, Kind: schemas.CorrectionExclude, Time: at(id), From: at(id + " from"), Venue: rapid.SampledFrom([]string{"kraken", "okx", "gemini"}).Draw(t, id+" of"),
+		}
+		if rapid.Bool().Draw(t, id+" ends") {
+			x.To = x.From + int64(rapid.Float64Range(1, 300).Draw(t, id+" for")*float64(time.Second))
+		}
+		corrections = append(corrections, x)
+		if rapid.Bool().Draw(t, id+" is withdrawn") {
+			w := &eventsv1.CorrectionRecord{Id: "no " + id, Kind: schemas.CorrectionWithdraw, Withdraws: id, Time: x.Time + int64(rapid.IntRange(1, 200).Draw(t, id+" holds"))*int64(time.Second)}
+			corrections = append(corrections, w)
+		}
+	}
+	return corrections
 }
 
 // pricesUnit is the chain that folds ticks of coins, out of as many raw partitions as a scenario has.
@@ -44,7 +68,7 @@ func pricesUnit(origins int32) processors.Unit {
 }
 
 // tally says over all cases of a property whether it was about anything.
-type tally struct{ prices, candles, rewinds int }
+type tally struct{ prices, candles, rewinds, excluded int }
 
 func (n *tally) want(t *testing.T) {
 	t.Helper()
@@ -64,19 +88,41 @@ func TestRestartedFoldsWriteWhatUninterruptedOnesWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawScenario(t)
 		var resolved [scenarioPartitions]memoryLog
+		corrections := drawCorrections(t)
 		for p, input := range s.raw {
-			resolved[p] = fold(t, resolveUnit(), input)
-			got := interrupted(t, resolveUnit(), input, &n)
+			resolved[p] = fold(t, resolveUnit(corrections...), input)
+			got := interrupted(t, resolveUnit(corrections...), input, &n)
 			wantSameLog(t, "resolve", got, resolved[p], false)
 		}
 		input := s.ticks(partition, resolved)
 		want := fold(t, pricesUnit(scenarioPartitions), input)
+		n.excluded += excludedInputs(want)
 		n.prices += want.countOf(schemas.TopicPrices)
 		n.candles += want.countOf(schemas.TopicCandles)
 		got := interrupted(t, pricesUnit(scenarioPartitions), input, &n)
 		wantSameLog(t, "prices", got, want, false)
 	})
 	n.want(t)
+	if n.excluded == 0 {
+		t.Error("no input of a price was ever excluded")
+	}
+}
+
+// excludedInputs counts the inputs of prices that corrections left out.
+func excludedInputs(log memoryLog) (n int) {
+	for at, records := range log {
+		if at.topic != schemas.TopicPrices {
+			continue
+		}
+		for _, rec := range records {
+			for _, in := range decode(rec).(*eventsv1.PriceRecord).GetPrice().GetInputs() {
+				if in.Reason == schemas.InputExcluded {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // interrupted folds an input in several lives.

@@ -65,7 +65,7 @@ func quotesOf(t *rapid.T, l *secondsLog, published []*eventsv1.Fixing, overrides
 			value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: published[i]}}).MarshalVT()
 			fixings.Apply(value)
 		}
-		fold := quotes.Seconds(schemas.Coins(), schemas.NewSymbolOverrides(overrides...), fixings)
+		fold := quotes.Seconds(schemas.Coins(), schemas.NewSymbolOverrides(overrides...), nil, fixings)
 		last, checkpoint := out.applied(t)
 		member := processors.TakeOverSeconds(fold, secondsPartitions, schemas.TopicQuotes, checkpoint, last, &out)
 		var next [secondsPartitions]int

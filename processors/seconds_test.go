@@ -133,7 +133,7 @@ func newQuotes() *processors.Seconds {
 		value, _ := (&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Fixing{Fixing: &eventsv1.Fixing{Base: "EUR", Quote: quote, Rate: rate, Date: "2026-01-05", IngestTime: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC).UnixNano()}}}).MarshalVT()
 		fixings.Apply(value)
 	}
-	return quotes.Seconds(schemas.Coins(), nil, fixings)
+	return quotes.Seconds(schemas.Coins(), nil, nil, fixings)
 }
 
 // foldSeconds folds a log to its end, its partitions read side by side as drawn.
@@ -301,7 +301,7 @@ func TestSecondsAreHandedOver(t *testing.T) {
 		}
 	}
 	member := func() (stop func()) {
-		s := quotes.Seconds(schemas.Coins(), nil, quotes.NewFixings())
+		s := quotes.Seconds(schemas.Coins(), nil, nil, quotes.NewFixings())
 		s.Log, s.Logger = cfg, slog.New(slog.DiscardHandler)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

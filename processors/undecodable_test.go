@@ -72,7 +72,7 @@ func TestUndecodableRecordsAreBuriedOnce(t *testing.T) {
 				}
 			})
 		}
-		unit := resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), resolve.NewRateTable(), nil)
+		unit := resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), nil, resolve.NewRateTable(), nil)
 		part("resolving", (&processors.Runner{Unit: unit, Log: log, Logger: quiet(t)}).Run)
 		for _, topic := range schemas.Topics {
 			if topic.Name != schemas.TopicTicksRaw {

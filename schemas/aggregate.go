@@ -45,6 +45,8 @@ const (
 	InputCrossed = "crossed"
 	// InputSilent was not heard for longer than its own pace allows.
 	InputSilent = "silent"
+	// InputExcluded is left out by an operator's correction, whatever version of the rule is applied to the others.
+	InputExcluded = "excluded"
 	// InputWide has a quote wider than MaxSpread, or one side of it only, and no fresh last price.
 	InputWide = "wide"
 )
@@ -93,7 +95,7 @@ func (r Aggregated) Equals(p *eventsv1.Price) bool {
 // Reason, DeviationPct and Basis; markets that are not fresh at now (Unix nanoseconds) are
 // removed from the returned slice. The result depends on nothing but inputs and now.
 func Aggregate(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*eventsv1.PriceInput) {
-	return aggregateV2(inputs, now)
+	return withoutExcluded(aggregateV2, valueV2, inputs, now)
 }
 
 // AggregateBy is Aggregate by the version that a record says it was made with, 0 for 1; false where this binary does not
@@ -101,13 +103,52 @@ func Aggregate(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*eventsv
 func AggregateBy(version uint32, inputs []*eventsv1.PriceInput, now int64) (out Aggregated, considered []*eventsv1.PriceInput, known bool) {
 	switch version {
 	case 0, 1:
-		out, considered = AggregateV1(inputs, now)
+		out, considered = withoutExcluded(AggregateV1, valueV1, inputs, now)
 	case 2:
-		out, considered = aggregateV2(inputs, now)
+		out, considered = withoutExcluded(aggregateV2, valueV2, inputs, now)
 	default:
 		return out, inputs, false
 	}
 	return out, considered, true
+}
+
+// withoutExcluded applies a version of the rule to the inputs that no correction excludes. The others, which have the reason InputExcluded
+// before, are listed with what they would have contributed, and their providers count among the rejected; the score and the volume do
+// not depend on them. Without any it is the rule itself.
+func withoutExcluded(rule func([]*eventsv1.PriceInput, int64) (Aggregated, []*eventsv1.PriceInput), value func(*eventsv1.PriceInput, int64),
+	inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*eventsv1.PriceInput) {
+	isExcluded := func(in *eventsv1.PriceInput) bool { return in.Reason == InputExcluded }
+	if !slices.ContainsFunc(inputs, isExcluded) {
+		return rule(inputs, now)
+	}
+	var excluded, others []*eventsv1.PriceInput
+	for _, in := range inputs {
+		switch {
+		case !isExcluded(in):
+			others = append(others, in)
+		case Fresh(in, now):
+			excluded = append(excluded, in)
+		}
+	}
+	out, considered := rule(others, now)
+	provided := map[string]bool{}
+	for _, in := range considered {
+		provided[in.Provider] = true
+	}
+	for _, in := range excluded {
+		value(in, now)
+		if in.Reason == "" && out.Median0 > 0 {
+			in.DeviationPct = (in.PriceUsd - out.Median0) / out.Median0 * 100
+		}
+		in.Reason = InputExcluded
+		if !provided[in.Provider] {
+			provided[in.Provider] = true
+			out.Rejected++
+		}
+		considered = append(considered, in)
+	}
+	slices.SortFunc(considered, compareInputs)
+	return out, considered
 }
 
 // Fresh reports whether a market was heard at most FreshFor before now (Unix nanoseconds).

@@ -427,3 +427,39 @@ func benchmarkAggregate(b *testing.B, venues int) {
 		b.Fatal("no median")
 	}
 }
+
+// What a correction excludes changes neither price, score nor volume: they are those of the other inputs alone, by each version of the rule, and
+// recorded inputs give them again.
+func TestExcludedInputsCountInNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		version := rapid.SampledFrom([]uint32{1, 2}).Draw(t, "version")
+		all := inputsGen().Draw(t, "inputs")
+		var others []*eventsv1.PriceInput
+		for _, in := range all {
+			if rapid.IntRange(0, 2).Draw(t, "excluded") == 0 {
+				in.Reason = schemas.InputExcluded
+			} else {
+				others = append(others, in)
+			}
+		}
+		want, _, _ := schemas.AggregateBy(version, clone(others), at)
+		got, inputs, _ := schemas.AggregateBy(version, all, at)
+		again, _, _ := schemas.AggregateBy(version, clone(inputs), at)
+		if again != got {
+			t.Fatalf("got %+v of what was recorded, want %+v", again, got)
+		}
+		providers := map[string]bool{}
+		for _, in := range inputs {
+			providers[in.Provider] = true
+			if in.Reason == schemas.InputExcluded && in.Accepted {
+				t.Fatalf("an excluded input is accepted: %v", in)
+			}
+		}
+		if got.Accepted+got.Rejected != len(providers) {
+			t.Fatalf("got %d accepted and %d rejected of %d providers", got.Accepted, got.Rejected, len(providers))
+		}
+		if want.Rejected = got.Rejected; got != want {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	})
+}

@@ -125,6 +125,11 @@ func validRestatement(rec eventsv1.Marked) error {
 	return need(row.GetTable() != "" && len(row.GetKey()) > 0 || table.GetTable() != "", r.Run != "" && r.Time != 0)
 }
 
+func validCorrection(rec eventsv1.Marked) error {
+	r := rec.(*eventsv1.CorrectionRecord)
+	return need(true, r.Id != "" && r.Time > 0 && (r.Kind == CorrectionExclude && r.Venue != "" || r.Kind == CorrectionWithdraw && r.Withdraws != ""))
+}
+
 func validDead(rec eventsv1.Marked) error {
 	r := rec.(*eventsv1.DeadRecord)
 	switch {

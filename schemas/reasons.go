@@ -50,9 +50,11 @@ const (
 	Repeat
 	// Doubtful is a market that bears the symbol of a coin and has not had its price for long: it is Unmapped too.
 	Doubtful
+	// Excluded is a tick that an operator's correction leaves out: it counts in nothing that is derived.
+	Excluded
 )
 
-var flagNames = [...]string{"crossed", "late", "unmapped", "no_rate", "not_spot", "repeat", "doubtful"}
+var flagNames = [...]string{"crossed", "late", "unmapped", "no_rate", "not_spot", "repeat", "doubtful", "excluded"}
 
 // String lists the names of the flags that are set, in a fixed order, parted by commas.
 func (f Flag) String() string {

@@ -86,6 +86,7 @@ const (
 	TopicUsage            = "usage.v1"
 	TopicServed           = "served.v1"
 	TopicRestatements     = "restatements.v1"
+	TopicCorrections      = "corrections.v1"
 )
 
 const (
@@ -252,6 +253,13 @@ var Topics = []Topic{
 		Holds:         "rows of tables that a replay replaced by others",
 		EmbeddedBytes: 48 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
 		Tables: []Table{filled("restatements"), filled("restated_tables")},
+	},
+	{
+		Name: TopicCorrections, Partitions: 1, Key: "none", New: record[eventsv1.CorrectionRecord],
+		Writer: "operators", valid: validCorrection,
+		Holds:         "what operators exclude of venues' ticks, and take back, with reasons",
+		EmbeddedBytes: 8 * mebibyte, Archive: ArchiveKept, Clockless: true,
+		Tables: []Table{filled("corrections")},
 	},
 	{
 		Name: TopicKeys, Partitions: 1, Key: "key id", New: record[eventsv1.KeyRecord],

@@ -44,7 +44,7 @@ func groups(rt *command.Runtime) []group {
 			doctor.Command(rt), topics.Command(rt), sourcesCommand(rt), gapsCommand(rt), deadCommand(rt), archive.Command(rt), decodeCommand(rt),
 		}},
 		{"operate", "Operate:", []*cobra.Command{
-			keysCommand(rt), configCommand(rt), migrateCommand(rt), backfillCommand(rt), symbolsCommand(rt), earnCommand(rt), exportCommand(rt), importCommand(rt), simCommand(rt),
+			keysCommand(rt), configCommand(rt), migrateCommand(rt), backfillCommand(rt), symbolsCommand(rt), correctionsCommand(rt), earnCommand(rt), exportCommand(rt), importCommand(rt), simCommand(rt),
 		}},
 		{"recover", "Prove and recover:", []*cobra.Command{replayCommand(rt), rebuildCommand(rt)}},
 		{"", "", []*cobra.Command{versionCommand(rt)}},

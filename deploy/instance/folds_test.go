@@ -18,9 +18,9 @@ func TestDerivedTopicsNameTheirProcessor(t *testing.T) {
 		}
 		written[topic] = "processors/" + unit
 	}
-	seconds := quotes.Seconds(schemas.Coins(), schemas.NewSymbolOverrides(), quotes.NewFixings())
+	seconds := quotes.Seconds(schemas.Coins(), schemas.NewSymbolOverrides(), nil, quotes.NewFixings())
 	add(seconds.Name, seconds.Output)
-	for _, unit := range []processors.Unit{PricesUnit(), resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), resolve.NewRateTable(), resolve.NewGuard())} {
+	for _, unit := range []processors.Unit{PricesUnit(), resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), nil, resolve.NewRateTable(), resolve.NewGuard())} {
 		for _, route := range unit.Outputs {
 			add(unit.Name, route.Topic)
 		}

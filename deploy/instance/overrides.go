@@ -2,8 +2,10 @@ package instance
 
 import (
 	"context"
+	"math"
 	"time"
 
+	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/processors/resolve"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -50,9 +52,7 @@ func (in *Instance) OverridesAndTail(ctx context.Context) (*schemas.SymbolOverri
 	if err != nil {
 		return nil, nil, err
 	}
-	return overrides, stream.NewTail(stream.TailConfig{
-		Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Start: ends, Dialer: in.Stream.Dialer, Log: in.Log,
-	}), nil
+	return overrides, in.tailFrom(schemas.TopicReferenceRaw, ends), nil
 }
 
 // FollowOverrides takes what a tail of reference records reports of symbols.
@@ -71,6 +71,25 @@ func FollowOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord)
 		}
 		return nil
 	}
+}
+
+// FollowCorrections has a copy of operators' corrections follow the log until the context ends: those that it holds now are in it when the
+// function returns, tail reads what comes after.
+func (in *Instance) FollowCorrections(ctx context.Context) (corrections *schemas.Corrections, tail func(context.Context) error, err error) {
+	corrections, end, err := processors.ReadCorrections(ctx, in.Stream, math.MaxInt64)
+	if err != nil {
+		return nil, nil, err
+	}
+	return corrections, func(ctx context.Context) error {
+		return in.tailFrom(schemas.TopicCorrections, map[int32]stream.TailStart{0: {Offset: end}}).Run(ctx, func(rec stream.TailRecord) error {
+			record, err := schemas.DecodeRecord(schemas.TopicCorrections, rec.Value)
+			if err != nil {
+				return nil // the sink of the topic reports it
+			}
+			corrections.Apply(record.(*eventsv1.CorrectionRecord))
+			return nil
+		})
+	}, nil
 }
 
 // FollowReferences gives the conflict filter the sources' prices of coins.

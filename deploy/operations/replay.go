@@ -24,6 +24,8 @@ type ReplayInput struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
 	Verify bool      `json:"verify"`
+	// Corrected obeys corrections over their validity.
+	Corrected bool `json:"corrected,omitempty"`
 	// Abort removes what an interrupted replay left, and does nothing else.
 	Abort bool `json:"abort"`
 }
@@ -47,7 +49,7 @@ func replayVerb(in *instance.Instance) admin.Command {
 				return err
 			}
 		}
-		r.View, r.From, r.To, r.Verify = input.View, input.From, input.To, input.Verify
+		r.View, r.From, r.To, r.Verify, r.Corrected = input.View, input.From, input.To, input.Verify, input.Corrected
 		if r.View == schemas.ViewTicks {
 			if r.Rejoin, err = rejoin(ctx, in); err != nil {
 				return err

@@ -12,6 +12,6 @@ func InstanceVerbs(in *instance.Instance) admin.Verbs {
 	if in.Stream.Brokers == nil { // an engine alone
 		return admin.NewVerbs()
 	}
-	return admin.NewVerbs(append(slices.Concat(keyVerbs(in), backfillVerbs(in), SourceVerbs(in), symbolVerbs(in), tablesVerbs(in), importVerbs(in)),
+	return admin.NewVerbs(append(slices.Concat(keyVerbs(in), backfillVerbs(in), SourceVerbs(in), symbolVerbs(in), correctionVerbs(in), tablesVerbs(in), importVerbs(in)),
 		replayVerb(in), RebuildVerb(in), retryVerb(in), migrateVerb(in), SimFaultsVerb(in), earnVerb(in), openVerb(in), exportVerb(in), lakeVerb(in))...)
 }

@@ -84,7 +84,7 @@ func ProcessorRoles(ctx context.Context, in *instance.Instance, fresh *firstFres
 // cluster keeps was written within it.
 const fixingTail = quotes.FixingFor + 8*24*time.Hour
 
-// runQuotes folds exchange rates of quote assets, with a tail of the fixings they may need and of operators' overrides.
+// runQuotes folds exchange rates of quote assets, with a tail of the fixings they may need and of operators' overrides and corrections.
 // It begins when mayFold returns, and not earlier with the tail: it decodes days of reference records.
 func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, mayFold func(context.Context) error) error {
 	if mayFold(ctx) != nil {
@@ -95,9 +95,14 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 	if err != nil {
 		return err
 	}
+	corrections, follow, err := in.FollowCorrections(ctx)
+	if err != nil {
+		return err
+	}
 	follower := instance.FollowOverrides(overrides)
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: fixingTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return follow(ctx) })
 	g.Go(func() error {
 		return tail.Run(ctx, func(rec stream.TailRecord) error {
 			fixings.Apply(rec.Value)
@@ -108,7 +113,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 		if !caughtUp(ctx, tail) {
 			return nil
 		}
-		seconds := quotes.Seconds(schemas.Coins(), overrides, fixings)
+		seconds := quotes.Seconds(schemas.Coins(), overrides, corrections, fixings)
 		seconds.Log, seconds.Logger, seconds.Pace, seconds.Metrics = in.Stream, in.Log, pace, in.Folding
 		return seconds.Run(ctx)
 	})
@@ -120,10 +125,6 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 // in the topic of dead letters, which is the smallest that has them.
 func runResolve(ctx context.Context, in *instance.Instance, pace *processors.LagLimiter, inLog *ratesInLog) error {
 	rates := resolve.NewRateTable()
-	overrides, follower, err := in.OverridesAndTail(ctx)
-	if err != nil {
-		return err
-	}
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicQuotes, Rewind: rateTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -153,16 +154,28 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 	g.Go(func() error {
 		return in.Tail(schemas.TopicCoinMarketsRaw, instance.ReferenceTail).Run(ctx, instance.FollowReferences(guard))
 	})
-	g.Go(func() error { return follower.Run(ctx, instance.FollowOverrides(overrides)) })
 	g.Go(func() error {
-		if !caughtUp(ctx, tail) {
+		if caughtUp(ctx, tail) {
+			inLog.ended()
+		}
+		return nil
+	})
+	g.Go(func() error {
+		// What operators entered, beside the exchange rates: prices wait for the slower of both.
+		overrides, follower, err := in.OverridesAndTail(ctx)
+		if err != nil {
+			return err
+		}
+		corrections, follow, err := in.FollowCorrections(ctx)
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return follow(ctx) })
+		g.Go(func() error { return follower.Run(ctx, instance.FollowOverrides(overrides)) })
+		if !caughtUp(ctx, tail) || !caughtUp(ctx, follower) {
 			return nil
 		}
-		inLog.ended()
-		if !caughtUp(ctx, follower) {
-			return nil
-		}
-		unit := resolve.Unit(schemas.Coins(), overrides, rates, guard)
+		unit := resolve.Unit(schemas.Coins(), overrides, corrections, rates, guard)
 		return (&processors.Runner{Unit: unit, Log: in.Stream, Logger: in.Log, Pace: pace, Metrics: in.Folding}).Run(ctx)
 	})
 	return g.Wait()

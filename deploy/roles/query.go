@@ -25,6 +25,7 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/corrections"
 	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/query/fiat"
@@ -243,6 +244,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log, Currencies: pastCurrencies}).Endpoints(), cataloged, rated),
 		records.New(log, func() bool { return a.simulated(priceCache) }).Endpoints(),
 		query.After(restatements.New(catalog, past, func() bool { return a.simulated(priceCache) }).Endpoints(), cataloged),
+		corrections.New(past, func() bool { return a.simulated(priceCache) }).Endpoints(),
 		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
 	)
 	lacking := in.Lacking()

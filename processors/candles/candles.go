@@ -119,7 +119,7 @@ const (
 )
 
 // left are the flags of trades that belong to no candle.
-const left = schemas.Late | schemas.Unmapped | schemas.NotSpot | schemas.Repeat
+const left = schemas.Late | schemas.Unmapped | schemas.NotSpot | schemas.Repeat | schemas.Excluded
 
 func (f *fold) trade(in processors.Input, r *eventsv1.ResolvedTick) {
 	t := r.Tick

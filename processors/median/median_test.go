@@ -16,7 +16,7 @@ func TestMedian(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	for _, file := range []string{"publishing.txt", "freshness.txt", "votes.txt", "outliers.txt", "values.txt", "silence.txt", "origins.txt"} {
+	for _, file := range []string{"publishing.txt", "freshness.txt", "votes.txt", "outliers.txt", "values.txt", "silence.txt", "excluded.txt", "origins.txt"} {
 		t.Run(file, func(t *testing.T) {
 			origins := int32(1)
 			if file == "origins.txt" {

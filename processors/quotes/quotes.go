@@ -21,9 +21,11 @@ import (
 // repeatEvery is how often an unchanged rate is written, so that the end of the topic holds all.
 const repeatEvery = 10 * time.Second
 
-// referenceWait is how long after it was read or entered what reference.raw.v1 holds counts: fixings, and operators' overrides. They
-// lie in another topic than ticks; by then this one has been read up to there, so what a log second sees of it depends on the
-// log and not on who read faster.
+// ruleVersion is the version of schemas.Aggregate that rates are made by.
+const ruleVersion = 1
+
+// referenceWait is how long after it was read or entered counts what other topics hold: fixings, and operators' overrides and corrections.
+// By then they have been read up to there, so what a log second sees of them depends on the log and not on who read faster.
 const referenceWait = 30 * time.Second
 
 // Ways in which a rate was found.
@@ -36,10 +38,10 @@ const (
 const Name = "quotes"
 
 // Seconds is the declaration of this processor; the caller adds the log.
-func Seconds(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, fixings *Fixings) *processors.Seconds {
+func Seconds(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, corrections *schemas.Corrections, fixings *Fixings) *processors.Seconds {
 	return &processors.Seconds{
 		Name: Name, Input: schemas.TopicTicksRaw, Output: schemas.TopicQuotes,
-		New:   func() processors.SecondFold { return newFold(coins, overrides, fixings) },
+		New:   func() processors.SecondFold { return newFold(coins, overrides, corrections, fixings) },
 		Reads: func(venue, base string) bool { return mayQuote(coins, overrides, venue, base) },
 	}
 }
@@ -51,10 +53,11 @@ func mayQuote(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, venu
 }
 
 type fold struct {
-	coins     *schemas.CoinTable
-	overrides *schemas.SymbolOverrides
-	fixings   *Fixings
-	assets    map[string]*asset
+	coins       *schemas.CoinTable
+	overrides   *schemas.SymbolOverrides
+	corrections *schemas.Corrections
+	fixings     *Fixings
+	assets      map[string]*asset
 	// order is the ids of assets, level by level and sorted: first-level rates are needed by the second.
 	order []string
 	// closed is the last second that was.
@@ -70,8 +73,8 @@ type asset struct {
 	rate    float64 // of the last second that was closed; 0 for none
 }
 
-func newFold(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, fixings *Fixings) *fold {
-	f := &fold{coins: coins, overrides: overrides, fixings: fixings, assets: map[string]*asset{}, seen: processors.NewEventIDs()}
+func newFold(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, corrections *schemas.Corrections, fixings *Fixings) *fold {
+	f := &fold{coins: coins, overrides: overrides, corrections: corrections, fixings: fixings, assets: map[string]*asset{}, seen: processors.NewEventIDs()}
 	for _, fiat := range coins.Fiats() {
 		if fiat.Code != schemas.USD {
 			f.asset(fiat.Code, schemas.DirectQuote)
@@ -128,6 +131,9 @@ func (f *fold) Take(second int64, in processors.Input, t *eventsv1.Tick) {
 	if reason, _ := schemas.CheckTick(t); reason != "" {
 		return
 	}
+	if f.corrections.Excluded(t.Venue, t.Symbol, t.IngestTime, second-int64(referenceWait)) {
+		resolved.Flags = uint32(schemas.Excluded)
+	}
 	a := f.asset(base.ID, level)
 	id := processors.MarketID{Venue: t.Venue, Symbol: t.Symbol}
 	m := a.markets[id]
@@ -178,7 +184,7 @@ func (f *fold) evaluate(a *asset, second int64) *eventsv1.QuoteRate {
 		}
 		inputs = append(inputs, m.Input(id, second))
 	}
-	result, inputs := schemas.AggregateV1(inputs, second)
+	result, inputs, _ := schemas.AggregateBy(ruleVersion, inputs, second)
 	fixing, fixed := f.fixings.USD(a.id, second)
 	switch {
 	case result.Reason == "" && !(fixed && doubtful(result, fixing)):

@@ -72,11 +72,18 @@ func TestQuotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	overrides := schemas.NewSymbolOverrides(&eventsv1.SymbolOverride{Source: "okx", Symbol: "GUSD", CoinId: schemas.NoCoin, Time: ten})
-	for file, fixings := range map[string]*Fixings{"markets.txt": none, "fixings.txt": some, "overrides.txt": none} {
+	// Excluded from one minute on; both are known half a minute before they count.
+	five := ten + int64(5*time.Minute)
+	corrections := schemas.NewCorrections(
+		&eventsv1.CorrectionRecord{Id: "a", Kind: schemas.CorrectionExclude, Time: five, Venue: "okx", Symbol: "USDT-USD", From: five},
+		&eventsv1.CorrectionRecord{Id: "b", Kind: schemas.CorrectionWithdraw, Time: five + int64(time.Minute), Withdraws: "a"})
+	for file, fixings := range map[string]*Fixings{"markets.txt": none, "fixings.txt": some, "overrides.txt": none, "corrections.txt": none} {
 		t.Run(file, func(t *testing.T) {
 			foldtest.Run(t, root, file, foldtest.Script{
 				Topic: schemas.TopicTicksRaw,
-				New:   func() processors.Fold { return &oneSecond{fold: newFold(schemas.Coins(), overrides, fixings)} },
+				New: func() processors.Fold {
+					return &oneSecond{fold: newFold(schemas.Coins(), overrides, corrections, fixings)}
+				},
 			})
 		})
 	}

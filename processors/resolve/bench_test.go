@@ -34,7 +34,7 @@ func BenchmarkResolve_500Coins(b *testing.B) {
 		values = append(values, value)
 		ids = append(ids, bytes.Index(value, tick.EventId))
 	}
-	fold := resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), constant{}, nil).New(0)
+	fold := resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), nil, constant{}, nil).New(0)
 	var out processors.Outputs
 	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC).UnixNano()
 	apply := func(offset int64, value []byte) {

@@ -39,27 +39,31 @@ type Rates interface {
 const Name = "resolve"
 
 // Unit is the declaration of this processor.
-// Guard nil doubts no market.
-func Unit(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, rates Rates, guard *Guard) processors.Unit {
+// Corrections nil exclude nothing, guard nil doubts no market.
+func Unit(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, corrections *schemas.Corrections, rates Rates, guard *Guard) processors.Unit {
 	ticks, _ := schemas.TopicNamed(schemas.TopicTicks)
 	return processors.Unit{
 		Name:    Name,
 		Input:   schemas.TopicTicksRaw,
 		Outputs: []processors.Route{{Topic: schemas.TopicTicks}, {Topic: schemas.TopicTicksRawDead}},
 		New: func(int32) processors.Fold {
-			return &fold{names: names{coins, overrides}, rates: rates, guard: guard, verdicts: map[guardedMarket]verdict{}, partitions: ticks.Partitions, seen: processors.NewEventIDs()}
+			return &fold{
+				names: names{coins, overrides}, corrections: corrections, rates: rates, guard: guard, verdicts: map[guardedMarket]verdict{},
+				partitions: ticks.Partitions, seen: processors.NewEventIDs(),
+			}
 		},
 	}
 }
 
 type fold struct {
-	names      names
-	rates      Rates
-	guard      *Guard
-	verdicts   map[guardedMarket]verdict
-	partitions int32
-	clocks     processors.Clocks
-	seen       *processors.EventIDs
+	names       names
+	corrections *schemas.Corrections
+	rates       Rates
+	guard       *Guard
+	verdicts    map[guardedMarket]verdict
+	partitions  int32
+	clocks      processors.Clocks
+	seen        *processors.EventIDs
 	// pulsed is the last tenth of a minute in which the dead letter topic got a pulse.
 	pulsed int64
 }
@@ -146,8 +150,12 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	}
 	resolved := &eventsv1.ResolvedTick{Tick: t}
 	flags |= join(f.names, f.rates, f.clocks.Now(), f.clocks.Now(), t, resolved)
+	// What an operator excludes is neither doubted nor asked of others.
+	if f.corrections.Excluded(t.Venue, t.Symbol, t.IngestTime, f.clocks.Now()) {
+		flags |= schemas.Excluded
+	}
 	// What an operator or the table says of this very venue is not doubted, but counts against others.
-	if f.doubted(resolved.CoinId, t, resolved.Rate) && f.names.bySymbol(t.Venue, t.Base, f.clocks.Now()) {
+	if flags&schemas.Excluded == 0 && f.doubted(resolved.CoinId, t, resolved.Rate) && f.names.bySymbol(t.Venue, t.Base, f.clocks.Now()) {
 		resolved.CoinId = ""
 		flags |= schemas.Unmapped | schemas.Doubtful
 	}

@@ -43,7 +43,7 @@ func TestAMarketWithoutTheCoinsPriceIsDoubted(t *testing.T) {
 			}
 			guard.Apply(&eventsv1.CoinMarket{Source: report.source, SourceId: report.id, Price: report.price, IngestTime: at})
 		}
-		return resolve.Unit(schemas.Coins(), overrides(t), scripted{rates}, guard).New(0)
+		return resolve.Unit(schemas.Coins(), overrides(t), corrections(t), scripted{rates}, guard).New(0)
 	}, Topic: schemas.TopicTicksRaw, Rates: rates})
 }
 
@@ -70,6 +70,23 @@ func overrides(t *testing.T) *schemas.SymbolOverrides {
 	return o
 }
 
+// corrections are what operators corrected in all scripts.
+func corrections(t *testing.T) *schemas.Corrections {
+	at := func(text string) int64 {
+		at, err := foldtest.Time(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	exclude, withdraw := schemas.CorrectionExclude, schemas.CorrectionWithdraw
+	return schemas.NewCorrections(
+		&eventsv1.CorrectionRecord{Id: "b", Kind: withdraw, Time: at("12:00:05"), Withdraws: "a"}, // read in another order
+		&eventsv1.CorrectionRecord{Id: "a", Kind: exclude, Time: at("12:00:01"), Venue: "okx", From: at("12:00:00")},
+		&eventsv1.CorrectionRecord{Id: "c", Kind: exclude, Time: at("12:00:01"), Venue: "gemini", Symbol: "BTCUSD", From: at("12:00:00"), To: at("12:00:20")},
+	)
+}
+
 func TestResolve(t *testing.T) {
 	root, err := os.OpenRoot("testdata")
 	if err != nil {
@@ -77,8 +94,8 @@ func TestResolve(t *testing.T) {
 	}
 	defer root.Close()
 	rates := foldtest.NewRates()
-	unit := resolve.Unit(schemas.Coins(), overrides(t), scripted{rates}, nil)
-	for _, file := range []string{"names.txt", "overrides.txt", "rates.txt", "refusals.txt", "flags.txt", "repeats.txt", "pulses.txt"} {
+	unit := resolve.Unit(schemas.Coins(), overrides(t), corrections(t), scripted{rates}, nil)
+	for _, file := range []string{"names.txt", "overrides.txt", "corrections.txt", "rates.txt", "refusals.txt", "flags.txt", "repeats.txt", "pulses.txt"} {
 		t.Run(file, func(t *testing.T) {
 			foldtest.Run(t, root, file, foldtest.Script{
 				New: func() processors.Fold { return unit.New(0) }, Topic: unit.Input, Rates: rates, Pulses: file == "pulses.txt",

@@ -21,6 +21,7 @@ var elsewhere = map[string]related{
 	"getStream":        {Commands: []string{"watch"}},
 	"getSystem":        {Views: []string{"v_lag"}, Commands: []string{"status", "doctor"}},
 	"getUsage":         {Views: []string{"v_usage"}, Commands: []string{"keys"}},
+	"listCorrections":  {Views: []string{"v_corrections"}, Commands: []string{"corrections"}},
 	"listPrices":       {Views: []string{"v_prices"}, Channels: []string{"prices"}, Commands: []string{"price", "watch"}},
 	"listProviders":    {Views: []string{"v_sources"}, Channels: []string{"sources"}, Commands: []string{"status", "sources"}},
 	"listRestatements": {Views: []string{"v_restatements"}, Commands: []string{"restatements"}},

@@ -93,7 +93,7 @@ func (u *Unit) rows(symbol string, inputs []*eventsv1.PriceInput, simulated bool
 
 // deviation is only known of a market that was compared with the first median.
 func deviation(in *eventsv1.PriceInput) *float64 {
-	if in.Accepted || in.Reason == schemas.InputOutlier {
+	if in.Accepted || in.Reason == schemas.InputOutlier || in.Reason == schemas.InputExcluded && in.DeviationPct != 0 {
 		return &in.DeviationPct
 	}
 	return nil

@@ -60,7 +60,7 @@ type Meta struct {
 type Restatement struct {
 	Time      string            `json:"time" format:"date-time" doc:"When it was restated"`
 	Run       string            `json:"run" example:"replay-7-20260131T120000.000000000" doc:"Which replay did it"`
-	Cause     string            `json:"cause" example:"logic 4" doc:"logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version"`
+	Cause     string            `json:"cause" example:"logic 4" doc:"correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version"`
 	View      string            `json:"view" example:"candles" doc:"View that was replayed"`
 	Table     string            `json:"table" example:"candles_1m" doc:"Table of the row"`
 	Kind      string            `json:"kind" enum:"changed,added,removed" doc:"added: there was no such row; removed: there is none any more"`
@@ -89,7 +89,7 @@ type Table struct {
 // Endpoints declares what the unit answers.
 func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{{
-		Method: http.MethodGet, Path: "/api/v1/restatements", ID: "listRestatements", Tag: "log",
+		Method: http.MethodGet, Path: "/api/v1/restatements", ID: "listRestatements", Tool: "list_restatements", ToolSet: query.FullTools, Tag: "log",
 		Summary: "Rows of the past that were changed after they may have been read",
 		Description: "A replay of the log by another version of a processor, or after a damage, replaces rows of the past. Each row that it adds, removes or changes " +
 			"is listed with its values before and after, and why. The plan limits how far back since may be.",

@@ -32,6 +32,10 @@ type (
 	RestatementFilter = read.RestatementFilter
 	// Restatement is a row of the past that was changed after it may have been read.
 	Restatement = read.Restatement
+	// CorrectionFilter narrows corrections.
+	CorrectionFilter = read.CorrectionFilter
+	// Correction is what an operator excluded of a venue's ticks, or took back.
+	Correction = read.Correction
 	// RestatedTable is how many rows of a table were restated that are not listed.
 	RestatedTable = read.RestatedTable
 	// RateQuery reports which rates are read, and of when.

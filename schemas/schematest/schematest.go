@@ -75,6 +75,10 @@ func Record(topic string, n int) []byte {
 			Key:    []*eventsv1.RestatedValue{{Name: "coin_id", Value: name}},
 			Before: []*eventsv1.RestatedValue{{Name: "close", Value: "1"}}, After: []*eventsv1.RestatedValue{{Name: "close", Value: "2"}},
 		}}}
+	case schemas.TopicCorrections:
+		rec = &eventsv1.CorrectionRecord{
+			Id: fmt.Sprint(n), Kind: schemas.CorrectionExclude, Time: at, Venue: name, From: at, Author: "an operator", Reason: "stuck prices", Evidence: "https://example.com",
+		}
 	case schemas.TopicKeys:
 		rec = &eventsv1.KeyRecord{Id: name, Hash: make([]byte, 32), Plan: "pro", Last4: "abcd", Budget: name, Created: at, Label: "sample"}
 	case schemas.TopicTicksRawDead, schemas.TopicReferenceRawDead:

@@ -228,7 +228,7 @@ func TestInterruptedMigrationIsMadeAgain(t *testing.T) {
 func TestEveryViewAndColumnIsExplained(t *testing.T) {
 	store := newStore(t)
 	views := queryStrings(t, store, "SELECT name FROM system.tables WHERE database = 'default' AND name LIKE 'v\\_%' ORDER BY name")
-	want := []string{"v_backfill", "v_candles_1d", "v_candles_1h", "v_candles_1m", "v_chains", "v_coin_events", "v_coins", "v_completeness", "v_coverage", "v_dead_letters", "v_defi", "v_defi_lists", "v_defi_past", "v_earn_benchmark", "v_earn_changes", "v_earn_products", "v_fear_greed", "v_fetches", "v_fiat", "v_fixings",
+	want := []string{"v_backfill", "v_candles_1d", "v_candles_1h", "v_candles_1m", "v_chains", "v_coin_events", "v_coins", "v_completeness", "v_corrections", "v_coverage", "v_dead_letters", "v_defi", "v_defi_lists", "v_defi_past", "v_earn_benchmark", "v_earn_changes", "v_earn_products", "v_fear_greed", "v_fetches", "v_fiat", "v_fixings",
 		"v_gaps", "v_global", "v_global_past", "v_imports", "v_lag", "v_listings", "v_mappings", "v_markets", "v_movers", "v_peg", "v_peg_episodes", "v_prices", "v_proofs", "v_protocols", "v_rates", "v_rates_daily", "v_rates_hourly", "v_restated_tables", "v_restatements", "v_sentiment", "v_sources", "v_symbology", "v_ticks", "v_universe", "v_usage", "v_venue_candles_1m"}
 	if !slices.Equal(views, want) {
 		t.Errorf("got views %v, want %v", views, want)

@@ -342,9 +342,9 @@ func (c *Client) GetGlobalMetrics(ctx context.Context, options *GetGlobalMetrics
 // records by topic, partition and offset; this is the record itself, decoded, from the brokers or, where they have it no longer,
 // from the archive. It is counted as a chart. Keys and usage are not shown.
 //
-// topic: Topic of the log. One of backfill.raw.v1, candles.v1, coinmarkets.raw.v1, defi.v1, earn.v1, markets.v1, prices.v1,
-// quotes.v1, rates.raw.v1, rates.v1, reference.raw.v1, reference.raw.v1.dead.v1, restatements.v1, served.v1, ticks.raw.v1,
-// ticks.raw.v1.dead.v1, ticks.v1.
+// topic: Topic of the log. One of backfill.raw.v1, candles.v1, coinmarkets.raw.v1, corrections.v1, defi.v1, earn.v1, markets.v1,
+// prices.v1, quotes.v1, rates.raw.v1, rates.v1, reference.raw.v1, reference.raw.v1.dead.v1, restatements.v1, served.v1,
+// ticks.raw.v1, ticks.raw.v1.dead.v1, ticks.v1.
 //
 // partition: Partition of the topic. At most 2147483647; greater values are lowered to it, and meta.clamped is set.
 //
@@ -794,6 +794,29 @@ func (c *Client) ListCoinsWithRates(ctx context.Context, category string, option
 	asked.with("coinCategory", o.CoinCategory)
 	asked.with("limit", o.Limit)
 	return ask[api.CoinsWithRatesBody](ctx, c, asked)
+}
+
+// ListCorrectionsOptions is what ListCorrections may be asked. What is zero is not sent.
+type ListCorrectionsOptions struct {
+	// Only exclusions of this venue, and withdrawals of these.
+	Venue string
+	// Maximum number of corrections. At most 1000; greater values are lowered to it, and meta.clamped is set.
+	Limit int64
+	// meta.next of the page before.
+	Cursor string
+}
+
+// ListCorrections asks GET /api/v1/corrections. What was excluded of venues' ticks, and why. An operator may exclude the ticks of a
+// venue, or of one of its markets, of a span of time, and take that back. New prices obey it from its time on: the market is listed
+// among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which
+// /api/v1/restatements lists.
+func (c *Client) ListCorrections(ctx context.Context, options *ListCorrectionsOptions) (*api.CorrectionsBody, error) {
+	asked := call{method: "GET", path: "/api/v1/corrections"}
+	o := given(options)
+	asked.with("venue", o.Venue)
+	asked.with("limit", o.Limit)
+	asked.with("cursor", o.Cursor)
+	return ask[api.CorrectionsBody](ctx, c, asked)
 }
 
 // ListEarnChangesOptions is what ListEarnChanges may be asked. What is zero is not sent.

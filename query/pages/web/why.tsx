@@ -9,6 +9,7 @@ const reasons: Record<string, string> = {
   no_rate: "its quote asset has no exchange rate",
   crossed: "its bid is above its ask, and it has no fresh trade",
   silent: "not heard for longer than its own pace allows",
+  excluded: "an operator took it out: see /api/v1/corrections",
   wide: "its bid and ask are too far apart, and it has no fresh trade",
 }
 

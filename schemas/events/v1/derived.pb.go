@@ -344,7 +344,7 @@ type ResolvedTick struct {
 	Rate       float64 `protobuf:"fixed64,4,opt,name=rate,proto3" json:"rate,omitempty"`
 	RateTime   int64   `protobuf:"varint,5,opt,name=rate_time,json=rateTime,proto3" json:"rate_time,omitempty"`
 	RateOffset int64   `protobuf:"varint,6,opt,name=rate_offset,json=rateOffset,proto3" json:"rate_offset,omitempty"`
-	// Flags are those of schemas.Flag: crossed, late, unmapped, no_rate, not_spot, repeat.
+	// Flags are those of schemas.Flag: crossed, late, unmapped, no_rate, not_spot, repeat, doubtful, excluded.
 	Flags         uint32 `protobuf:"varint,7,opt,name=flags,proto3" json:"flags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -102,6 +102,15 @@ func (r *RestatementRecord) SetMark(*Mark) {}
 // GetPulse is nil: restatements have no clock.
 func (r *RestatementRecord) GetPulse() *Pulse { return nil }
 
+// GetMark is nil: what operators write has no cause in the log.
+func (r *CorrectionRecord) GetMark() *Mark { return nil }
+
+// SetMark does nothing.
+func (r *CorrectionRecord) SetMark(*Mark) {}
+
+// GetPulse is nil: corrections have no clock.
+func (r *CorrectionRecord) GetPulse() *Pulse { return nil }
+
 // After reports whether the mark lies behind another in the order of their common input partition:
 // by offset, then by index. A nil mark lies before all others.
 func (m *Mark) After(other *Mark) bool {

@@ -2,7 +2,7 @@ CREATE OR REPLACE VIEW default.v_restatements
 (
     time DateTime64(9, 'UTC') COMMENT 'When it was restated',
     run LowCardinality(String) COMMENT 'Which replay did it',
-    cause LowCardinality(String) COMMENT 'logic N: by version N of the processor. symbols: by another coin table. replay: the log gives another row than there was',
+    cause LowCardinality(String) COMMENT 'correction ID: by a replay that obeys corrections, see v_corrections. logic N: by version N of the processor. symbols: by another coin table. replay: the log gives another row than there was',
     view LowCardinality(String) COMMENT 'View that was replayed',
     table LowCardinality(String) COMMENT 'Table of the row',
     kind LowCardinality(String) COMMENT 'changed; added: there was no such row before; removed: there is none any more',

@@ -21,7 +21,7 @@ CREATE OR REPLACE VIEW default.v_ticks
     volume_quote Nullable(Decimal(38, 18)) COMMENT '24 h volume in the quote that a ticker carries',
     rate Float64 COMMENT 'USD for one unit of the quote when the tick passed; 0 with the flag no_rate',
     rate_time DateTime64(9, 'UTC') COMMENT 'Second that this rate was evaluated in',
-    flags Array(String) COMMENT 'crossed, late, unmapped, no_rate, not_spot; doubtful: the market bears the symbol of a coin and has not had its price for long',
+    flags Array(String) COMMENT 'crossed, late, unmapped, no_rate, not_spot; doubtful: the market bears the symbol of a coin and has not had its price for long; excluded: an operator''s correction leaves it out (v_corrections)',
     snapshot Bool COMMENT 'History that the venue sent on subscribing',
     simulated Bool COMMENT 'From the simulator',
     raw_partition Int32 COMMENT 'Partition of ticks.raw.v1',
@@ -32,7 +32,7 @@ CREATE OR REPLACE VIEW default.v_ticks
 )
 AS SELECT coin_id, venue, symbol, base, quote, quote_id, kind, event_time, ingest_time, lower(hex(event_id)) AS event_id,
     price, size, side, trade_id, bid, ask, last, volume_base, volume_quote, rate, rate_time,
-    arrayFilter((name, i) -> bitTest(flags, i), ['crossed', 'late', 'unmapped', 'no_rate', 'not_spot', 'doubtful'], [0, 1, 2, 3, 4, 6]) AS flags,
+    arrayFilter((name, i) -> bitTest(flags, i), ['crossed', 'late', 'unmapped', 'no_rate', 'not_spot', 'doubtful', 'excluded'], [0, 1, 2, 3, 4, 6, 7]) AS flags,
     snapshot, simulated, raw_partition, raw_offset, log_partition, log_offset, ingest_time AS published
 FROM {database}.ticks FINAL
 COMMENT 'Trades, quotes and tickers as the venues sent them, repeated states left out, kept for 7 days'

@@ -106,3 +106,52 @@ func (r Reader) Unlisted(ctx context.Context, filter RestatementFilter, limit in
 	}
 	return tables, nil
 }
+
+// Correction is what an operator excluded of a venue's ticks, or took back.
+type Correction struct {
+	// Time is when it was written, Offset where it lies in the log: together they are a place in the list.
+	Time                    time.Time
+	Offset                  int64
+	ID, Kind, Venue, Symbol string
+	// From and To bound what is excluded; the zero time is no bound.
+	From, To                 time.Time
+	Author, Reason, Evidence string
+	// Withdraws is the exclusion that a withdrawal takes back, WithdrawnBy the withdrawal of an exclusion.
+	Withdraws, WithdrawnBy string
+}
+
+// CorrectionFilter narrows corrections; what is empty does not.
+type CorrectionFilter struct {
+	// Venue is whose exclusions are read, and the withdrawals of these.
+	Venue string
+	// Behind is the last correction that was read: older ones are read. A zero time is none.
+	Behind Correction
+}
+
+// Corrections reads the newest corrections, at most limit of them, the last one first.
+func (r Reader) Corrections(ctx context.Context, filter CorrectionFilter, limit int) ([]Correction, error) {
+	behind := filter.Behind.Time
+	if behind.IsZero() {
+		behind = endOfTime
+	}
+	corrections, err := history.Select(ctx, r.store, `WITH all AS (SELECT * FROM corrections FINAL)
+		SELECT c.time, c.log_offset, c.id, c.kind, c.venue, c.symbol, c.valid_from, c.valid_to, c.author, c.reason, c.evidence, c.withdraws, w.by
+		FROM all AS c LEFT JOIN (SELECT withdraws AS of, argMin(id, (time, id)) AS by FROM all WHERE kind = 'withdraw' GROUP BY withdraws) AS w ON w.of = c.id
+		WHERE (? = '' OR c.venue = ? OR c.withdraws IN (SELECT id FROM all WHERE venue = ?))
+			AND (c.time < fromUnixTimestamp64Nano(toInt64(?), 'UTC') OR c.time = fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND c.log_offset < ?)
+		ORDER BY c.time DESC, c.log_offset DESC LIMIT ?`,
+		[]any{filter.Venue, filter.Venue, filter.Venue, behind.UnixNano(), behind.UnixNano(), filter.Behind.Offset, limit},
+		func(rows driver.Rows) (c Correction, err error) {
+			err = rows.Scan(&c.Time, &c.Offset, &c.ID, &c.Kind, &c.Venue, &c.Symbol, &c.From, &c.To, &c.Author, &c.Reason, &c.Evidence, &c.Withdraws, &c.WithdrawnBy)
+			for _, bound := range []*time.Time{&c.From, &c.To} {
+				if bound.UnixNano() == 0 {
+					*bound = time.Time{}
+				}
+			}
+			return c, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading corrections: %w", err)
+	}
+	return corrections, nil
+}

@@ -49,6 +49,7 @@ var rowsOf = map[string]func() topicRows{
 	schemas.TopicUsage:            newUsageRows,
 	schemas.TopicServed:           newServedRows,
 	schemas.TopicRestatements:     newRestatementRows,
+	schemas.TopicCorrections:      newCorrectionRows,
 }
 
 // Batch collects the rows of log records until they are inserted. It is used by one goroutine.

@@ -772,6 +772,49 @@ type CoinsWithRatesBody struct {
 	Meta  CoinsListMeta    `json:"meta"`
 }
 
+type CorrectionsBody struct {
+	// The last one first
+	Corrections []CorrectionsCorrection `json:"corrections"`
+	Meta        CorrectionsMeta         `json:"meta"`
+}
+
+type CorrectionsCorrection struct {
+	// Who is answerable
+	Author string `json:"author"`
+	// Address or text that shows it
+	Evidence string `json:"evidence,omitzero"`
+	// Ticks that were received then or later are left out
+	From time.Time `json:"from,omitzero"`
+	// Name of the correction; restatements that follow from it have the cause correction ID
+	ID string `json:"id"`
+	// exclude: ticks are left out; withdraw: an exclusion is taken back. One of exclude, withdraw.
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+	// Which market, as the venue spells it, in upper case; absent for all of the venue
+	Symbol string `json:"symbol,omitzero"`
+	// From when on new prices obey it
+	Time time.Time `json:"time"`
+	// And before this; absent without an end
+	To time.Time `json:"to,omitzero"`
+	// Whose ticks are left out
+	Venue string `json:"venue,omitzero"`
+	// Withdrawal of this exclusion; absent while it holds
+	WithdrawnBy string `json:"withdrawnBy,omitzero"`
+	// Exclusion that a withdrawal takes back
+	Withdraws string `json:"withdraws,omitzero"`
+}
+
+type CorrectionsMeta struct {
+	// Parameters lowered to their maximum, with the value used
+	Clamped map[string]int64 `json:"clamped,omitzero"`
+	// Rows returned
+	Count int64 `json:"count"`
+	// Log time up to which the view behind this response is complete
+	LastUpdated time.Time `json:"lastUpdated,omitzero"`
+	// Cursor of the next page; absent on the last one
+	Next string `json:"next,omitzero"`
+}
+
 type EarnBenchmark struct {
 	// Midnight (UTC) of the last fixing; if provisional, the end of the last minute
 	AsOf time.Time `json:"asOf"`
@@ -3032,8 +3075,8 @@ type RestatementsRestatement struct {
 	// Values before by column, as exact text: of a changed row those that differ, of a removed one all. A value that was not known is
 	// left out
 	Before map[string]string `json:"before,omitzero"`
-	// logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the
-	// same version
+	// correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table;
+	// replay: the log gives another row than there was, by the same version
 	Cause string `json:"cause"`
 	// Absent where the row is not of one coin
 	CoinID string `json:"coinId,omitzero"`

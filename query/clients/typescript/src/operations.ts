@@ -211,7 +211,7 @@ export abstract class Operations {
   /** A record of the log, by its offset. Explanations and rows name records by topic, partition and offset; this is the record itself, decoded, from the brokers or, where they have it no longer, from the archive. It is counted as a chart. Keys and usage are not shown. */
   getLogRecord(asked: {
     /** Topic of the log. */
-    topic: "backfill.raw.v1" | "candles.v1" | "coinmarkets.raw.v1" | "defi.v1" | "earn.v1" | "markets.v1" | "prices.v1" | "quotes.v1" | "rates.raw.v1" | "rates.v1" | "reference.raw.v1" | "reference.raw.v1.dead.v1" | "restatements.v1" | "served.v1" | "ticks.raw.v1" | "ticks.raw.v1.dead.v1" | "ticks.v1"
+    topic: "backfill.raw.v1" | "candles.v1" | "coinmarkets.raw.v1" | "corrections.v1" | "defi.v1" | "earn.v1" | "markets.v1" | "prices.v1" | "quotes.v1" | "rates.raw.v1" | "rates.v1" | "reference.raw.v1" | "reference.raw.v1.dead.v1" | "restatements.v1" | "served.v1" | "ticks.raw.v1" | "ticks.raw.v1.dead.v1" | "ticks.v1"
     /** Partition of the topic. At most 2147483647; greater values are lowered to it, and meta.clamped is set. */
     partition: number
     /** Offset of the record. At most 9007199254740991; greater values are lowered to it, and meta.clamped is set. */
@@ -480,6 +480,18 @@ export abstract class Operations {
     limit?: number
   }): Promise<types.CoinsWithRatesBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/with-rates", query: ["category", "coinCategory", "limit"] }, asked)
+  }
+
+  /** What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices obey it from its time on: the market is listed among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements lists. */
+  listCorrections(asked: {
+    /** Only exclusions of this venue, and withdrawals of these. */
+    venue?: string
+    /** Maximum number of corrections. At most 1000; greater values are lowered to it, and meta.clamped is set. */
+    limit?: number
+    /** meta.next of the page before. */
+    cursor?: string
+  } = {}): Promise<types.CorrectionsBody> {
+    return this.ask({ method: "GET", path: "/api/v1/corrections", query: ["venue", "limit", "cursor"] }, asked)
   }
 
   /** Changes of the terms of earn products, newest first. Openings and closings, caps, lock-ups, minimums, tiers, payouts, promotions and countries. Changes of the rate alone are not listed. */

@@ -752,6 +752,49 @@ export interface CoinsWithRatesBody {
   meta: CoinsListMeta
 }
 
+export interface CorrectionsBody {
+  /** The last one first */
+  corrections: CorrectionsCorrection[]
+  meta: CorrectionsMeta
+}
+
+export interface CorrectionsCorrection {
+  /** Who is answerable */
+  author: string
+  /** Address or text that shows it */
+  evidence?: string
+  /** Ticks that were received then or later are left out */
+  from?: string
+  /** Name of the correction; restatements that follow from it have the cause correction ID */
+  id: string
+  /** exclude: ticks are left out; withdraw: an exclusion is taken back */
+  kind: "exclude" | "withdraw"
+  reason: string
+  /** Which market, as the venue spells it, in upper case; absent for all of the venue */
+  symbol?: string
+  /** From when on new prices obey it */
+  time: string
+  /** And before this; absent without an end */
+  to?: string
+  /** Whose ticks are left out */
+  venue?: string
+  /** Withdrawal of this exclusion; absent while it holds */
+  withdrawnBy?: string
+  /** Exclusion that a withdrawal takes back */
+  withdraws?: string
+}
+
+export interface CorrectionsMeta {
+  /** Parameters lowered to their maximum, with the value used */
+  clamped?: Record<string, number>
+  /** Rows returned */
+  count: number
+  /** Log time up to which the view behind this response is complete */
+  lastUpdated?: string
+  /** Cursor of the next page; absent on the last one */
+  next?: string
+}
+
 export interface EarnBenchmark {
   /** Midnight (UTC) of the last fixing; if provisional, the end of the last minute */
   asOf: string
@@ -2947,7 +2990,7 @@ export interface RestatementsRestatement {
   after?: Record<string, string>
   /** Values before by column, as exact text: of a changed row those that differ, of a removed one all. A value that was not known is left out */
   before?: Record<string, string>
-  /** logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version */
+  /** correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version */
   cause: string
   /** Absent where the row is not of one coin */
   coinId?: string

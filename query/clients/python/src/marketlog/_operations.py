@@ -232,7 +232,7 @@ class Operations:
         answer: types.GlobalstatsMetricsBody = self._ask("GET", "/api/v1/global-stats/metrics", {}, {"asOf": as_of}, {})
         return answer
 
-    def get_log_record(self, topic: Literal['backfill.raw.v1', 'candles.v1', 'coinmarkets.raw.v1', 'defi.v1', 'earn.v1', 'markets.v1', 'prices.v1', 'quotes.v1', 'rates.raw.v1', 'rates.v1', 'reference.raw.v1', 'reference.raw.v1.dead.v1', 'restatements.v1', 'served.v1', 'ticks.raw.v1', 'ticks.raw.v1.dead.v1', 'ticks.v1'], partition: int, offset: int) -> types.RecordsBody:
+    def get_log_record(self, topic: Literal['backfill.raw.v1', 'candles.v1', 'coinmarkets.raw.v1', 'corrections.v1', 'defi.v1', 'earn.v1', 'markets.v1', 'prices.v1', 'quotes.v1', 'rates.raw.v1', 'rates.v1', 'reference.raw.v1', 'reference.raw.v1.dead.v1', 'restatements.v1', 'served.v1', 'ticks.raw.v1', 'ticks.raw.v1.dead.v1', 'ticks.v1'], partition: int, offset: int) -> types.RecordsBody:
         """A record of the log, by its offset. Explanations and rows name records by topic, partition and offset; this is the
         record itself, decoded, from the brokers or, where they have it no longer, from the archive. It is counted as a chart.
         Keys and usage are not shown.
@@ -497,6 +497,19 @@ class Operations:
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
         """
         answer: types.CoinsWithRatesBody = self._ask("GET", "/api/v1/coins/with-rates", {}, {"category": category, "coinCategory": coin_category, "limit": limit}, {})
+        return answer
+
+    def list_corrections(self, *, venue: str | None = None, limit: int | None = None, cursor: str | None = None) -> types.CorrectionsBody:
+        """What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of
+        a span of time, and take that back. New prices obey it from its time on: the market is listed among the inputs with the
+        reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements
+        lists.
+
+        venue: Only exclusions of this venue, and withdrawals of these.
+        limit: Maximum number of corrections. At most 1000; greater values are lowered to it, and meta.clamped is set.
+        cursor: meta.next of the page before.
+        """
+        answer: types.CorrectionsBody = self._ask("GET", "/api/v1/corrections", {}, {"venue": venue, "limit": limit, "cursor": cursor}, {})
         return answer
 
     def list_earn_changes(self, *, symbol: str | None = None, provider: str | None = None, since: str | datetime | None = None, limit: int | None = None) -> types.EarnChangesBody:

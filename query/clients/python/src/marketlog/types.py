@@ -766,6 +766,26 @@ class CoinsWithRatesBody(TypedDict):
     meta: CoinsListMeta
 
 
+class CorrectionsBody(TypedDict):
+    corrections: list[CorrectionsCorrection]
+    """The last one first"""
+    meta: CorrectionsMeta
+
+
+CorrectionsCorrection = TypedDict("CorrectionsCorrection", {"author": "str", "evidence": "NotRequired[str]", "from": "NotRequired[str]", "id": "str", "kind": "Literal['exclude', 'withdraw']", "reason": "str", "symbol": "NotRequired[str]", "time": "str", "to": "NotRequired[str]", "venue": "NotRequired[str]", "withdrawnBy": "NotRequired[str]", "withdraws": "NotRequired[str]"})
+
+
+class CorrectionsMeta(TypedDict):
+    clamped: NotRequired[dict[str, int]]
+    """Parameters lowered to their maximum, with the value used"""
+    count: int
+    """Rows returned"""
+    lastUpdated: NotRequired[str]
+    """Log time up to which the view behind this response is complete"""
+    next: NotRequired[str]
+    """Cursor of the next page; absent on the last one"""
+
+
 class EarnBenchmark(TypedDict):
     asOf: str
     """Midnight (UTC) of the last fixing; if provisional, the end of the last minute"""
@@ -2961,8 +2981,8 @@ class RestatementsRestatement(TypedDict):
     is left out
     """
     cause: str
-    """logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by
-    the same version
+    """correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table;
+    replay: the log gives another row than there was, by the same version
     """
     coinId: NotRequired[str]
     """Absent where the row is not of one coin"""
