@@ -104,6 +104,40 @@ func TestTheUniverseKeepsWhatIsGone(t *testing.T) {
 	}
 }
 
+// What was known at an instant is answered as of it: neither the day that goes on, nor what lists showed later; and what is gone since is there.
+func TestTheUniverseAtAnInstantDoesNotLookAhead(t *testing.T) {
+	store := newStore(t)
+	n := func(f float64) *float64 { return &f }
+	aDay := int64(24 * 60)
+	insert(t, store,
+		row(0, &eventsv1.Market{CoinId: "bitcoin", Symbol: "BTC", Name: "Bitcoin", Price: 1, PriceSource: "median", Rank: 1, MarketCap: n(9)}),
+		row(aDay, &eventsv1.Market{CoinId: "bitcoin", Symbol: "BTC", Name: "Bitcoin", Price: 2, PriceSource: "median", Rank: 2, MarketCap: n(8)}),
+		row(0, &eventsv1.Market{CoinId: "dash", Symbol: "DASH", Name: "Dash", Price: 3, PriceSource: "coingecko", Rank: 3}),
+		row(aDay, &eventsv1.Market{CoinId: "dash", Symbol: "DASH", Name: "Dash"})) // gone
+	for i, l := range []*eventsv1.Listing{
+		{Venue: "okx", Symbol: "BTC-USDT", Base: "BTC", Quote: "USDT"}, {Venue: "gate", Symbol: "BTC_USDT", Base: "BTC", Quote: "USDT"},
+		{Venue: "gate", Symbol: "BTC_USDT", Base: "BTC", Quote: "USDT", Gone: true, IngestTime: noon + aDay*aMinute}, // two days later it is back
+		{Venue: "gate", Symbol: "BTC_USDT", Base: "BTC", Quote: "USDT", IngestTime: noon + 3*aDay*aMinute},
+		{Venue: "okx", Symbol: "ETH-BTC", Base: "ETH", Quote: "BTC", IngestTime: noon + aDay*aMinute},
+		{Venue: "okx", Symbol: "ETH-USD", Base: "NOBODYSCOIN", Quote: "USD"},
+	} {
+		l.IngestTime = max(l.IngestTime, noon)
+		insert(t, store, sourceRecord(int64(i), l))
+	}
+	at := func(at string, want ...string) {
+		t.Helper()
+		checkRows(t, store, "SELECT concatWithSeparator(' ', coin_id, symbol, rank, ifNull(toString(price), 'none'), ifNull(toString(day), 'none'), venues, toString(arrayMap(m -> m.venue || ':' || m.symbol, markets)), toString(published)) FROM default.v_universe_at(at = "+
+			at+") ORDER BY coin_id", want...)
+	}
+	at("'2026-03-01 11:59:59.999'")
+	at("'2026-03-01 12:00:00'", "bitcoin BTC 0 none none 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-01 12:00:00.000000000")
+	at("'2026-03-02 00:00:59.999'", "bitcoin BTC 0 none none 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-01 12:00:00.000000000")
+	at("toDateTime('2026-03-02 00:00:00', 'UTC') + 60", "bitcoin BTC 1 1 2026-03-01 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-02 00:01:00.000000000", "dash DASH 3 3 2026-03-01 0 [] 2026-03-02 00:01:00.000000000")
+	at("'2026-03-02 12:00:00'", "bitcoin BTC 1 1 2026-03-01 1 ['okx:BTC-USDT'] 2026-03-02 00:01:00.000000000", "dash DASH 3 3 2026-03-01 0 [] 2026-03-02 00:01:00.000000000",
+		"ethereum ETH 0 none none 1 ['okx:ETH-BTC'] 2026-03-02 12:00:00.000000000")
+	at("'2026-03-04 12:00:00'", "bitcoin BTC 2 2 2026-03-02 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-04 12:00:00.000000000", "ethereum ETH 0 none none 1 ['okx:ETH-BTC'] 2026-03-02 12:00:00.000000000")
+}
+
 // Changes of a list are told from records that repeat what was known; a symbol keeps what it meant, from when to when.
 func TestListingsAreChanges(t *testing.T) {
 	store := newStore(t)
