@@ -15,13 +15,11 @@ CREATE OR REPLACE VIEW default.v_coverage
     published DateTime64(9, 'UTC') COMMENT 'Not known before, as it is: a minute after the end of the hour by log time. While the hour goes on the row changes, and this lies ahead'
 )
 AS WITH markets AS (
-    SELECT venue, symbol, toDate(begins) AS day, any(o.coin_id) AS coin_id, groupArray((toUInt8(toHour(begins)), bitCount(o.minutes), arraySum(t -> bitShiftRight(t, 6), o.sets), o.minutes)) AS own
+    SELECT venue, symbol, toDate(begins) AS day, any(o.coin_id) AS coin_id, groupArray((toUInt8(toHour(begins)), o.traded, o.trades, o.first, o.last, o.within)) AS own
     FROM (
-        SELECT venue, symbol, toStartOfHour(m.start, 'UTC') AS begins, any(m.coin_id) AS coin_id,
-            -- A bit for each minute that has a trade, and each with its trades. FINAL takes four times as long as all of this: a row that is there twice is the same
-            -- both times, since a closed minute never changes, and counts once by being taken into a set.
-            groupBitOr(bitShiftLeft(toUInt64(1), toMinute(m.start))) AS minutes, groupUniqArray(bitOr(bitShiftLeft(m.trades, 6), toUInt64(toMinute(m.start)))) AS sets
-        FROM {database}.venue_candles_1m AS m GROUP BY venue, symbol, begins
+        SELECT venue, symbol, toStartOfHour(m.start, 'UTC') AS begins, any(m.coin_id) AS coin_id, toUInt8(count()) AS traded, sum(m.trades) AS trades,
+            arraySort(groupArray(toUInt8(toMinute(m.start)))) AS minutes, minutes[1] AS first, minutes[-1] AS last, arrayMax(arrayDifference(minutes)) AS within
+        FROM {database}.venue_candles_1m AS m FINAL GROUP BY venue, symbol, begins
     ) AS o GROUP BY venue, symbol, day
 ),
 -- An hour counts as far as its newest closed minute of any market.
@@ -41,8 +39,7 @@ missing AS (
 )
 SELECT c.day AS day, toDateTime(c.day, 'UTC') + 3600 * c.h AS hour, c.venue AS venue, c.symbol AS symbol, c.coin_id AS coin_id, c.expected AS expected_minutes, c.running AS running_minutes,
     c.at.2 AS traded_minutes, c.at.3 AS trades,
-    -- The bits as text, the first minute first: the longest run of zeros.
-    toUInt8(arrayMax(run -> length(run), splitByChar('1', substring(reverse(leftPad(bin(c.at.4), 64, '0')), 1, c.expected)))) AS longest_silence_minutes,
+    toUInt8(if(traded_minutes = 0, c.expected, greatest(c.at.4, c.expected - c.at.5 - 1, c.at.6 - 1))) AS longest_silence_minutes,
     w.seconds + n.seconds AS gap_seconds,
     multiIf(traded_minutes >= c.expected, '', 2 * (c.expected - c.running) >= c.expected - traded_minutes AND c.running < c.expected, 'not_running',
         (arrayLast(x -> x.1 <= hour, l.states) AS listing).2 AND listing.3 != '', 'halted', listing.2, 'not_listed', w.away > 0 AND 2 * w.away >= gap_seconds, 'disconnected', gap_seconds > 0, 'gap', 'no_trades') AS silent_because,
