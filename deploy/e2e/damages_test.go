@@ -250,6 +250,9 @@ func digests(t *testing.T, dir string) map[string]string {
 		if err := rows.Scan(&name); err != nil {
 			t.Fatal(err)
 		}
+		if name == "v_universe_at" {
+			name += "(at = '2200-01-01')" // later than all that there is
+		}
 		views = append(views, name)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {

@@ -16,17 +16,21 @@ import (
 )
 
 // FaultKinds are what a simulated venue does wrong on demand: it sends nothing, half of what it sends cannot be decoded, it
-// says everything fifty times, or it takes no connection and closes those it has.
+// says everything fifty times, it takes no connection and closes those it has, or it delists a tenth of its markets.
 var FaultKinds = map[string]provider.Faults{
 	"silence":    {Silence: true},
 	"garbage":    {Garbage: 0.5},
 	"flood":      {Flood: 49},
 	"disconnect": {Refuse: true},
 	Frozen:       {Frozen: true},
+	Delisting:    {Delisted: true},
 }
 
 // Frozen is the fault that only what is polled can have.
 const Frozen = "frozen"
+
+// Delisting is the fault that only venues can have.
+const Delisting = "delisting"
 
 // noFault ends what is in force.
 const noFault = "none"
@@ -105,6 +109,9 @@ func inflict(sim *simulator.Simulator, input FaultInput, now time.Time) error {
 	}
 	if input.Fault == Frozen && !slices.Contains(sim.SourceSlugs(), input.Venue) {
 		return fmt.Errorf("--fault %s: %s is not polled: use one of %s", Frozen, input.Venue, strings.Join(sim.SourceSlugs(), ", "))
+	}
+	if input.Fault == Delisting && !slices.Contains(sim.Slugs(), input.Venue) {
+		return fmt.Errorf("--fault %s: %s is not a venue: use one of %s", Delisting, input.Venue, strings.Join(sim.Slugs(), ", "))
 	}
 	if input.For < time.Second || input.For > longestFault {
 		return fmt.Errorf("--for %s is outside 1s to %s: use a duration such as 60s", input.For, longestFault)

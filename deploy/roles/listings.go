@@ -44,7 +44,7 @@ func recordListings(ctx context.Context, in *instance.Instance, listings map[str
 func listingsFrom(venue string, list []adapter.Instrument, simulated bool) []*eventsv1.Listing {
 	all := make([]*eventsv1.Listing, len(list))
 	for i, market := range list {
-		all[i] = &eventsv1.Listing{Venue: venue, Symbol: market.Symbol, Base: market.Base, Quote: market.Quote, Simulated: simulated}
+		all[i] = &eventsv1.Listing{Venue: venue, Symbol: market.Symbol, Base: market.Base, Quote: market.Quote, Status: market.Status, Simulated: simulated}
 	}
 	return all
 }

@@ -24,7 +24,7 @@ type ExchangeConfig struct {
 	URLs URLs
 	// Select chooses the markets to subscribe to.
 	Select func(Instrument) bool
-	// Listed takes each list of markets that the venue has sent, whole; nil: nobody asks. It must not wait.
+	// Listed takes each list of markets that the venue has sent, whole, those that trade before those that are halted; nil: nobody asks. It must not wait.
 	Listed func([]Instrument)
 	// Simulated marks every tick as invented: the URLs lead to the simulator.
 	Simulated bool
@@ -100,7 +100,7 @@ func (x *Exchange) Run(ctx context.Context) error {
 // discoverLoop reads the list of instruments and starts the connections that its markets need.
 func (x *Exchange) discoverLoop(ctx context.Context, g *errgroup.Group) error {
 	for failures := 0; ; {
-		list, err := x.discover(ctx)
+		list, halted, err := x.discover(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -114,7 +114,7 @@ func (x *Exchange) discoverLoop(ctx context.Context, g *errgroup.Group) error {
 		}
 		failures = 0
 		if x.config.Listed != nil {
-			x.config.Listed(list)
+			x.config.Listed(slices.Concat(list, halted))
 		}
 		for _, s := range x.assign(x.markets.update(list, x.config.Select)) {
 			g.Go(func() error { return s.run(ctx) })
@@ -132,23 +132,30 @@ func (x *Exchange) discoverLoop(ctx context.Context, g *errgroup.Group) error {
 	}
 }
 
-func (x *Exchange) discover(ctx context.Context) ([]Instrument, error) {
-	var all []Instrument
+// discover reads the markets that trade, and those that are listed and do not.
+func (x *Exchange) discover(ctx context.Context) (trading, halted []Instrument, err error) {
 	for _, path := range x.venue.Listing {
 		body, err := x.fetch.Fetch(ctx, http.MethodGet, x.config.URLs.REST+path)
 		if err != nil {
-			return nil, fmt.Errorf("fetching instruments: %w", err)
+			return nil, nil, fmt.Errorf("fetching instruments: %w", err)
 		}
 		list, err := x.venue.Instruments(path, body)
 		if err != nil {
-			return nil, fmt.Errorf("reading instruments of %s: %w", path, err)
+			return nil, nil, fmt.Errorf("reading instruments of %s: %w", path, err)
 		}
-		all = append(all, list...)
+		trading = append(trading, list...)
+		if x.venue.Halted == nil {
+			continue
+		}
+		if list, err = x.venue.Halted(path, body); err != nil {
+			return nil, nil, fmt.Errorf("reading halted instruments of %s: %w", path, err)
+		}
+		halted = append(halted, list...)
 	}
-	if len(all) == 0 {
-		return nil, errors.New("the list of instruments is empty")
+	if len(trading) == 0 {
+		return nil, nil, errors.New("the list of instruments is empty")
 	}
-	return all, nil
+	return trading, halted, nil
 }
 
 // assign spreads the markets over the connections and returns the ones that are new. A market

@@ -27,6 +27,9 @@ type Venue struct {
 	// one answer. It returns the spot markets that trade now and skips all others.
 	Listing     []string
 	Instruments func(path string, body []byte) ([]Instrument, error)
+	// Halted reads of the same answer the spot markets that are listed and do not trade now, each with its Status. Nil if the list has none: what
+	// does not trade is then only missing from it.
+	Halted func(path string, body []byte) ([]Instrument, error)
 	// Split reads base and quote off a symbol without the list; nil is SplitSymbol.
 	Split func(symbol string) (base, quote string, ok bool)
 

@@ -31,11 +31,9 @@ func binance() adapter.Venue {
 			Messages:         5,
 			Requests:         10,
 		},
-		Silence: 30 * time.Second,
-		Listing: []string{"/api/v3/exchangeInfo?permissions=SPOT"},
-		Instruments: market{
-			Symbol: "symbol", Base: "baseAsset", Quote: "quoteAsset", If: []string{"status=TRADING"}, Within: "symbols",
-		}.list(bare),
+		Silence:     30 * time.Second,
+		Listing:     []string{"/api/v3/exchangeInfo?permissions=SPOT"},
+		Instruments: binanceMarkets.list(bare), Halted: binanceMarkets.halted(bare),
 		Subscribe:   binanceRequests.with("SUBSCRIBE"),
 		Unsubscribe: binanceRequests.with("UNSUBSCRIBE"),
 		NewCodec:    adapter.Stateless(decodeBinance), // every message names its symbol
@@ -53,6 +51,10 @@ func binance() adapter.Venue {
 		}).byName(),
 		History: binanceHistory(),
 	}
+}
+
+var binanceMarkets = market{
+	Symbol: "symbol", Base: "baseAsset", Quote: "quoteAsset", Trades: []string{"status=TRADING"}, Within: "symbols",
 }
 
 // binanceRequests ask for trades one by one, and for a ticker every second that has bid, ask, last and volumes. At most 200 streams keep

@@ -29,11 +29,9 @@ func bitget() adapter.Venue {
 			Messages:         5,
 			Requests:         10,
 		},
-		Silence: 60 * time.Second,
-		Listing: []string{"/api/v2/spot/public/symbols"},
-		Instruments: market{
-			Symbol: "symbol", Base: "baseCoin", Quote: "quoteCoin", If: []string{"status=online"},
-		}.list(bitgetAnswer),
+		Silence:     60 * time.Second,
+		Listing:     []string{"/api/v2/spot/public/symbols"},
+		Instruments: bitgetMarkets.list(bitgetAnswer), Halted: bitgetMarkets.halted(bitgetAnswer),
 		Subscribe:   bitgetRequests.with("subscribe"),
 		Unsubscribe: bitgetRequests.with("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 25 * time.Second, Message: heartbeat("ping")},
@@ -48,6 +46,10 @@ func bitget() adapter.Venue {
 			"market/history-candles": bitgetPast,
 		}).below("/api/v2/spot/"),
 	}
+}
+
+var bitgetMarkets = market{
+	Symbol: "symbol", Base: "baseCoin", Quote: "quoteCoin", Trades: []string{"status=online"},
 }
 
 // bitgetRequests name at most 40 channels, which stays below 4,096 bytes.

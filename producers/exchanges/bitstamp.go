@@ -30,11 +30,9 @@ func bitstamp() adapter.Venue {
 			Messages:         10,  // undocumented
 			Requests:         13,
 		},
-		Silence: 60 * time.Second, // the server answers every heartbeat
-		Listing: []string{"/api/v2/trading-pairs-info/"},
-		Instruments: market{
-			Symbol: "url_symbol", Pair: "name", Split: bitstampSplit, Alias: "name", If: []string{"trading=Enabled"},
-		}.list(bare),
+		Silence:     60 * time.Second, // the server answers every heartbeat
+		Listing:     []string{"/api/v2/trading-pairs-info/"},
+		Instruments: bitstampMarkets.list(bare), Halted: bitstampMarkets.halted(bare),
 		Split:       bitstampSplit,
 		Subscribe:   bitstampRequests.with("bts:subscribe"),
 		Unsubscribe: bitstampRequests.with("bts:unsubscribe"),
@@ -51,6 +49,10 @@ func bitstamp() adapter.Venue {
 		}).firstBelow("/api/v2/"),
 		History: bitstampHistory(),
 	}
+}
+
+var bitstampMarkets = market{
+	Symbol: "url_symbol", Pair: "name", Split: bitstampSplit, Alias: "name", Trades: []string{"trading=Enabled"},
 }
 
 // bitstampHistory: https://www.bitstamp.net/api/#tag/Market-info/operation/GetOHLCData

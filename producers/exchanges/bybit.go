@@ -31,13 +31,9 @@ func bybit() adapter.Venue {
 			Messages:         10,
 			Requests:         20,
 		},
-		Silence: 60 * time.Second,
-		Listing: []string{"/v5/market/instruments-info?category=spot&limit=1000"},
-		Instruments: market{
-			Symbol: "symbol", Base: "baseCoin", Quote: "quoteCoin", If: []string{"status=Trading"},
-			// The zones of shares in tokens, such as AAPLX: no coins, and their codes may be those of coins.
-			Unless: []string{"symbolType=xstocks|mstocks"},
-		}.list(bybitAnswer),
+		Silence:     60 * time.Second,
+		Listing:     []string{"/v5/market/instruments-info?category=spot&limit=1000"},
+		Instruments: bybitMarkets.list(bybitAnswer), Halted: bybitMarkets.halted(bybitAnswer),
 		Subscribe:    bybitRequests.with("subscribe"),
 		Unsubscribe:  bybitRequests.with("unsubscribe"),
 		Heartbeat:    adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat(`{"op":"ping"}`)},
@@ -48,6 +44,12 @@ func bybit() adapter.Venue {
 		RecordedREST: bybitEndpoints.with(endpoints{"recent-trade": bybitRecent.in(bybitAnswer)}).ofVersion("/v5/"),
 		History:      bybitHistory(),
 	}
+}
+
+var bybitMarkets = market{
+	Symbol: "symbol", Base: "baseCoin", Quote: "quoteCoin", Trades: []string{"status=Trading"},
+	// The zones of shares in tokens, such as AAPLX: no coins, and their codes may be those of coins.
+	Unless: []string{"symbolType=xstocks|mstocks"},
 }
 
 // bybitHistory: https://bybit-exchange.github.io/docs/v5/market/kline

@@ -29,11 +29,9 @@ func coinbase() adapter.Venue {
 			Messages:         10,
 			Requests:         10,
 		},
-		Silence: 30 * time.Second,
-		Listing: []string{"/products"},
-		Instruments: market{
-			Symbol: "id", Base: "base_currency", Quote: "quote_currency", If: []string{"status=online"}, Unless: []string{"trading_disabled=true"},
-		}.list(bare),
+		Silence:     30 * time.Second,
+		Listing:     []string{"/products"},
+		Instruments: coinbaseMarkets.list(bare), Halted: coinbaseMarkets.halted(bare),
 		Subscribe:   coinbaseRequests.with("subscribe"),
 		Unsubscribe: coinbaseRequests.with("unsubscribe"),
 		NewCodec:    adapter.Stateless(decodeCoinbase), // every message names its product
@@ -45,6 +43,10 @@ func coinbase() adapter.Venue {
 		}).byName(),
 		History: coinbaseHistory(),
 	}
+}
+
+var coinbaseMarkets = market{
+	Symbol: "id", Base: "base_currency", Quote: "quote_currency", Trades: []string{"status=online", "trading_disabled=false|"}, Unless: []string{"status=delisted"},
 }
 
 // coinbaseRequests name all markets of a connection.

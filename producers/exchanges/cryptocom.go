@@ -29,11 +29,9 @@ func cryptocom() adapter.Venue {
 			Messages:         5,
 			Requests:         10,
 		},
-		Silence: 90 * time.Second,
-		Listing: []string{"/public/get-instruments"},
-		Instruments: market{
-			Symbol: "symbol", Base: "base_ccy", Quote: "quote_ccy", If: []string{"inst_type=CCY_PAIR", "tradable=true"},
-		}.list(cryptocomAnswer),
+		Silence:     90 * time.Second,
+		Listing:     []string{"/public/get-instruments"},
+		Instruments: cryptocomMarkets.list(cryptocomAnswer), Halted: cryptocomMarkets.halted(cryptocomAnswer),
 		Subscribe:    cryptocomRequests.with("subscribe"),
 		Unsubscribe:  cryptocomRequests.with("unsubscribe"),
 		NewCodec:     adapter.Stateless(decodeCryptocom), // every result names its channel
@@ -42,6 +40,10 @@ func cryptocom() adapter.Venue {
 		DecodeREST:   cryptocomEndpoints.byName(),
 		RecordedREST: cryptocomEndpoints.with(cryptocomRecordedEndpoints).byName(),
 	}
+}
+
+var cryptocomMarkets = market{
+	Symbol: "symbol", Base: "base_ccy", Quote: "quote_ccy", If: []string{"inst_type=CCY_PAIR"}, Trades: []string{"tradable=true"},
 }
 
 // cryptocomRequests name at most 100 channels.

@@ -30,12 +30,9 @@ func gate() adapter.Venue {
 			Messages:         10,  // undocumented
 			Requests:         20,
 		},
-		Silence: 60 * time.Second, // every ping is answered
-		Listing: []string{"/api/v4/spot/currency_pairs"},
-		Instruments: market{
-			Symbol: "id", Base: "base", Quote: "quote", If: []string{"trade_status=tradable"},
-			Unless: []string{"type=premarket"}, // traded before its launch: that has no price of a coin that exists
-		}.list(bare),
+		Silence:     60 * time.Second, // every ping is answered
+		Listing:     []string{"/api/v4/spot/currency_pairs"},
+		Instruments: gateMarkets.list(bare), Halted: gateMarkets.halted(bare),
 		Subscribe:   gateRequests.with("subscribe"),
 		Unsubscribe: gateRequests.with("unsubscribe"),
 		Heartbeat: adapter.Heartbeat{
@@ -49,6 +46,11 @@ func gate() adapter.Venue {
 		RecordedREST: gateEndpoints.with(endpoints{"trades": gateTrades.in(bare)}).below("/v4/spot/"),
 		History:      gateHistory(),
 	}
+}
+
+var gateMarkets = market{
+	Symbol: "id", Base: "base", Quote: "quote", Trades: []string{"trade_status=tradable"},
+	Unless: []string{"type=premarket"}, // traded before its launch: that has no price of a coin that exists
 }
 
 // gateRequests tell the machine's time, which the venue checks.

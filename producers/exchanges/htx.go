@@ -30,11 +30,9 @@ func htx() adapter.Venue {
 			Messages:         20,  // undocumented; each message subscribes to one topic
 			Requests:         7,
 		},
-		Silence: 30 * time.Second,
-		Listing: []string{"/v1/common/symbols"},
-		Instruments: market{
-			Symbol: "symbol", Base: "base-currency", Quote: "quote-currency", If: []string{"state=online"},
-		}.list(htxAnswer),
+		Silence:     30 * time.Second,
+		Listing:     []string{"/v1/common/symbols"},
+		Instruments: htxMarkets.list(htxAnswer), Halted: htxMarkets.halted(htxAnswer),
 		Split:        htxSplit,
 		Subscribe:    htxRequests.with("sub"),
 		Unsubscribe:  htxRequests.with("unsub"),
@@ -44,6 +42,10 @@ func htx() adapter.Venue {
 		DecodeREST:   htxEndpoints.byName(),
 		RecordedREST: htxEndpoints.with(htxRecordedEndpoints).byName(),
 	}
+}
+
+var htxMarkets = market{
+	Symbol: "symbol", Base: "base-currency", Quote: "quote-currency", Trades: []string{"state=online"},
 }
 
 // htxRequests name one topic in a message.

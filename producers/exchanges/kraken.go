@@ -35,7 +35,7 @@ func kraken() adapter.Venue {
 		},
 		Silence:     10 * time.Second, // the feed sends a heartbeat every second without updates
 		Listing:     []string{"/0/public/AssetPairs"},
-		Instruments: krakenInstruments,
+		Instruments: krakenInstruments, Halted: krakenHalted,
 		Split:       krakenSplit,
 		Subscribe:   krakenRequests.with("subscribe"),
 		Unsubscribe: krakenRequests.with("unsubscribe"),
@@ -87,7 +87,16 @@ func krakenAsset(code string) string {
 	return code
 }
 
-func krakenInstruments(_ string, body []byte) (list []adapter.Instrument, err error) {
+func krakenInstruments(_ string, body []byte) ([]adapter.Instrument, error) {
+	return krakenPairs(body, false)
+}
+
+func krakenHalted(_ string, body []byte) ([]adapter.Instrument, error) {
+	return krakenPairs(body, true)
+}
+
+// krakenPairs reads the pairs that trade, or those that do not.
+func krakenPairs(body []byte, halted bool) (list []adapter.Instrument, err error) {
 	err = krakenRows(body, func(key string, p struct {
 		Class   string `json:"aclass_base"`
 		AltName string `json:"altname"`
@@ -98,11 +107,13 @@ func krakenInstruments(_ string, body []byte) (list []adapter.Instrument, err er
 		base, quote, ok := strings.Cut(p.WSName, "/")
 		trades := p.Status == "" || p.Status == "online" || p.Status == "limit_only" || p.Status == "reduce_only"
 		// Dark pools have no feed, hence no name there; tokenized shares are no coins.
-		if ok && trades && p.Class == "currency" {
+		if ok && trades != halted && p.Class == "currency" {
 			base, quote = krakenAsset(base), krakenAsset(quote)
-			list = append(list, adapter.Instrument{
-				Symbol: base + "/" + quote, Base: base, Quote: quote, Aliases: []string{key, p.AltName, p.WSName},
-			})
+			in := adapter.Instrument{Symbol: base + "/" + quote, Base: base, Quote: quote, Aliases: []string{key, p.AltName, p.WSName}}
+			if halted {
+				in.Status = "status=" + p.Status
+			}
+			list = append(list, in)
 		}
 		return nil
 	})

@@ -36,12 +36,9 @@ func kucoin() adapter.Venue {
 			Messages:         9,   // and pings
 			Requests:         15,
 		},
-		Silence: 60 * time.Second, // every ping is answered
-		Listing: []string{"/api/v2/symbols"},
-		Instruments: market{
-			// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
-			Symbol: "symbol", Alias: "name", Base: "baseCurrency", Quote: "quoteCurrency", If: []string{"enableTrading=true"},
-		}.list(kucoinAnswer),
+		Silence:     60 * time.Second, // every ping is answered
+		Listing:     []string{"/api/v2/symbols"},
+		Instruments: kucoinMarkets.list(kucoinAnswer), Halted: kucoinMarkets.halted(kucoinAnswer),
 		Endpoint:    kucoinEndpoint,
 		Subscribe:   kucoinRequests("subscribe"),
 		Unsubscribe: kucoinRequests("unsubscribe"),
@@ -56,6 +53,11 @@ func kucoin() adapter.Venue {
 		RecordedREST: kucoinEndpoints.with(endpoints{"histories": kucoinTrades.in(kucoinAnswer)}).byName(),
 		History:      kucoinHistory(),
 	}
+}
+
+var kucoinMarkets = market{
+	// The symbol stays when an asset is renamed, the others do not: BCHSV-USDT is BSV-USDT.
+	Symbol: "symbol", Alias: "name", Base: "baseCurrency", Quote: "quoteCurrency", Trades: []string{"enableTrading=true"},
 }
 
 var kucoinAnswer = envelope{Code: "code", OK: "200000", Message: "msg", Rows: "data"}.opener()

@@ -15,16 +15,28 @@ type market struct {
 	Split func(string) (base, quote string, ok bool)
 	// Alias is another name of the market, where it differs from its symbol.
 	Alias string
-	// If are conditions of a market that is spot and trades now: key=a|b is met by either value. Unless are those of one that does not.
+	// If are conditions of a market that is spot: key=a|b is met by either value. Unless are those of one that is not, or that never trades again.
 	If, Unless []string
+	// Trades are conditions of one that trades now, which are all met; what meets one of them not is halted.
+	Trades []string
 	// Within is the key of the object that holds the list; "" is a list by itself.
 	Within string
 }
 
 // list is Venue.Instruments of a venue whose answers have such rows; open takes them out.
 func (m market) list(open opener) func(string, []byte) ([]adapter.Instrument, error) {
+	return m.rows(open, func(in adapter.Instrument) bool { return in.Status == "" })
+}
+
+// halted is Venue.Halted of the same answers.
+func (m market) halted(open opener) func(string, []byte) ([]adapter.Instrument, error) {
+	return m.rows(open, func(in adapter.Instrument) bool { return in.Status != "" })
+}
+
+// rows reads the markets that are wanted.
+func (m market) rows(open opener, wanted func(adapter.Instrument) bool) func(string, []byte) ([]adapter.Instrument, error) {
 	keys := []string{m.Symbol, m.Base, m.Quote, m.Pair, m.Alias}
-	for _, condition := range slices.Concat(m.If, m.Unless) {
+	for _, condition := range slices.Concat(m.If, m.Unless, m.Trades) {
 		key, _, _ := strings.Cut(condition, "=")
 		keys = append(keys, key)
 	}
@@ -40,7 +52,7 @@ func (m market) list(open opener) func(string, []byte) ([]adapter.Instrument, er
 		if err != nil {
 			return nil, err
 		}
-		var trading []adapter.Instrument
+		var found []adapter.Instrument
 		for i := range rows.Len() {
 			in, ok := m.instrument(func(key string) string {
 				if place := slices.Index(keys, key); place >= 0 {
@@ -48,11 +60,11 @@ func (m market) list(open opener) func(string, []byte) ([]adapter.Instrument, er
 				}
 				return ""
 			})
-			if ok {
-				trading = append(trading, in)
+			if ok && wanted(in) {
+				found = append(found, in)
 			}
 		}
-		return trading, nil
+		return found, nil
 	}
 }
 
@@ -72,6 +84,10 @@ func (m market) instrument(value func(key string) string) (in adapter.Instrument
 		}
 	}
 	in = adapter.Instrument{Symbol: value(m.Symbol), Base: strings.ToUpper(base), Quote: strings.ToUpper(quote)}
+	if i := slices.IndexFunc(m.Trades, func(c string) bool { return !met(c) }); i >= 0 {
+		key, _, _ := strings.Cut(m.Trades[i], "=")
+		in.Status = key + "=" + value(key)
+	}
 	if alias := value(m.Alias); alias != "" && alias != in.Symbol {
 		in.Aliases = []string{alias}
 	}

@@ -33,9 +33,7 @@ func mexc() adapter.Venue {
 		Silence: 60 * time.Second, // every ping is answered
 		Listing: []string{"/api/v3/exchangeInfo"},
 		// Whether orders may come by this interface ("isSpotTradingAllowed") is not whether it trades.
-		Instruments: market{
-			Symbol: "symbol", Base: "baseAsset", Quote: "quoteAsset", If: []string{"status=1|ENABLED"}, Within: "symbols",
-		}.list(bare),
+		Instruments: mexcMarkets.list(bare), Halted: mexcMarkets.halted(bare),
 		Subscribe:   mexcRequests.with("SUBSCRIPTION"),
 		Unsubscribe: mexcRequests.with("UNSUBSCRIPTION"),
 		Heartbeat: adapter.Heartbeat{
@@ -48,6 +46,10 @@ func mexc() adapter.Venue {
 		DecodeREST:   mexcEndpoints.below("/api/v3/"),
 		RecordedREST: mexcEndpoints.with(mexcRecordedEndpoints).below("/api/v3/"),
 	}
+}
+
+var mexcMarkets = market{
+	Symbol: "symbol", Base: "baseAsset", Quote: "quoteAsset", Trades: []string{"status=1|ENABLED"}, Within: "symbols",
 }
 
 // mexcRequests name at most 30 streams, which is all of a connection. The ticker is of the last 24 hours, not a day of some time zone.

@@ -33,11 +33,9 @@ func okx() adapter.Venue {
 			Messages:         3,
 			Requests:         10,
 		},
-		Silence: 60 * time.Second,
-		Listing: []string{"/api/v5/public/instruments?instType=SPOT"},
-		Instruments: market{
-			Symbol: "instId", Base: "baseCcy", Quote: "quoteCcy", If: []string{"instType=SPOT", "state=live"},
-		}.list(okxAnswer),
+		Silence:     60 * time.Second,
+		Listing:     []string{"/api/v5/public/instruments?instType=SPOT"},
+		Instruments: okxMarkets.list(okxAnswer), Halted: okxMarkets.halted(okxAnswer),
 		Subscribe:   okxRequests.with("subscribe"),
 		Unsubscribe: okxRequests.with("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 20 * time.Second, Message: heartbeat("ping")},
@@ -52,6 +50,10 @@ func okx() adapter.Venue {
 		}).ofVersion("/v5/"),
 		History: okxHistory(),
 	}
+}
+
+var okxMarkets = market{
+	Symbol: "instId", Base: "baseCcy", Quote: "quoteCcy", If: []string{"instType=SPOT"}, Trades: []string{"state=live"},
 }
 
 // okxHistory: https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history

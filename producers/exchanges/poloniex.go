@@ -30,11 +30,9 @@ func poloniex() adapter.Venue {
 			Messages:         10,
 			Requests:         5,
 		},
-		Silence: 60 * time.Second,
-		Listing: []string{"/markets"},
-		Instruments: market{
-			Symbol: "symbol", Base: "baseCurrencyName", Quote: "quoteCurrencyName", If: []string{"state=NORMAL"},
-		}.list(bare),
+		Silence:     60 * time.Second,
+		Listing:     []string{"/markets"},
+		Instruments: poloniexMarkets.list(bare), Halted: poloniexMarkets.halted(bare),
 		Subscribe:   poloniexRequests.with("subscribe"),
 		Unsubscribe: poloniexRequests.with("unsubscribe"),
 		Heartbeat:   adapter.Heartbeat{Every: 15 * time.Second, Message: heartbeat(`{"event":"ping"}`)},
@@ -49,6 +47,10 @@ func poloniex() adapter.Venue {
 			"public":  retired, // returnTicker and its like
 		}).byName(),
 	}
+}
+
+var poloniexMarkets = market{
+	Symbol: "symbol", Base: "baseCurrencyName", Quote: "quoteCurrencyName", Trades: []string{"state=NORMAL"},
 }
 
 // poloniexRequests name at most 100 markets in a message, some 1 kB.

@@ -25,6 +25,7 @@ import (
 //	    ticker SYMBOL bid=… ask=… last=… base=… quote=… seq=… time=… snapshot notspot
 //	    candle SYMBOL start=… interval=… o=… h=… l=… c=… v=… state=… time=… notspot
 //	    instrument SYMBOL BASE/QUOTE aliases
+//	    halted SYMBOL BASE/QUOTE status
 //	    count STREAM N, send TEXT, notice TEXT
 //	    refused REASON (a row), error REASON (the whole message)
 //
@@ -89,6 +90,13 @@ func runScript(t *testing.T, v adapter.Venue, path string) {
 			list, err := v.Instruments(target, []byte(body))
 			for _, in := range list {
 				got = append(got, strings.TrimSpace(fmt.Sprintf("instrument %s %s/%s %s", in.Symbol, in.Base, in.Quote, strings.Join(in.Aliases, " "))))
+			}
+			if v.Halted != nil && err == nil {
+				var halted []adapter.Instrument
+				halted, err = v.Halted(target, []byte(body))
+				for _, in := range halted {
+					got = append(got, strings.TrimSpace(fmt.Sprintf("halted %s %s/%s %s", in.Symbol, in.Base, in.Quote, in.Status)))
+				}
 			}
 			if err != nil {
 				got = append(got, "error "+string(producers.ReasonOf(err)))

@@ -29,7 +29,8 @@ func NewListings(out SourceOutbox, clock producers.Clock) *Listings {
 }
 
 // Record takes a whole list, whose entries need no times, and returns how many records it wrote once the log has them. A list without more than
-// half of the markets that were there is believed when the next one says the same: venues under maintenance send a few.
+// half of the markets that were there is believed when the next one says the same: venues under maintenance send a few. A market with a status, which
+// is listed and does not trade, is recorded if it did before: some venues list for ever what they have ended.
 func (l *Listings) Record(ctx context.Context, list []*eventsv1.Listing) (written int, err error) {
 	if l.known == nil {
 		known := map[string]*eventsv1.Listing{}
@@ -44,9 +45,13 @@ func (l *Listings) Record(ctx context.Context, list []*eventsv1.Listing) (writte
 		l.known = known
 	}
 	now := l.clock.Now().UnixNano()
-	listed := map[string]bool{}
+	listed, halted := map[string]bool{}, map[string]string{}
 	var changes []*eventsv1.Listing
 	for _, in := range list {
+		if in.Status != "" {
+			halted[in.Symbol] = in.Status
+			continue
+		}
 		if listed[in.Symbol] {
 			continue // twice in one list
 		}
@@ -64,13 +69,18 @@ func (l *Listings) Record(ctx context.Context, list []*eventsv1.Listing) (writte
 	var gone []*eventsv1.Listing
 	before := 0
 	for symbol, last := range l.known {
-		if last.Gone {
+		status := halted[symbol]
+		if !last.Gone || last.Status != "" {
+			before++
+		}
+		if listed[symbol] || last.Gone && last.Status == status {
 			continue
 		}
-		before++
-		if !listed[symbol] {
-			next := proto.Clone(last).(*eventsv1.Listing)
-			next.Gone = true
+		next := proto.Clone(last).(*eventsv1.Listing)
+		next.Gone, next.Status = true, status
+		if status != "" {
+			changes = append(changes, next)
+		} else {
 			gone = append(gone, next)
 		}
 	}
@@ -93,5 +103,5 @@ func (l *Listings) Record(ctx context.Context, list []*eventsv1.Listing) (writte
 
 // sameListing compares without times.
 func sameListing(a, b *eventsv1.Listing) bool {
-	return a.Base == b.Base && a.Quote == b.Quote && a.Gone == b.Gone && a.Simulated == b.Simulated
+	return a.Base == b.Base && a.Quote == b.Quote && a.Gone == b.Gone && a.Status == b.Status && a.Simulated == b.Simulated
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,8 @@ func TestOnlyChangesOfAListAreRecorded(t *testing.T) {
 			if _, err := fmt.Sscanf(market, "%s is %s", &in.Symbol, &in.Base); err != nil {
 				t.Fatal(err)
 			}
+			_, in.Status, _ = strings.Cut(market, ", ")
+			in.Base = strings.TrimSuffix(in.Base, ",")
 			all = append(all, in)
 		}
 		return all
@@ -74,6 +77,13 @@ func TestOnlyChangesOfAListAreRecorded(t *testing.T) {
 		{"most are gone again", time.Hour, false, list("B is BTC"), nil},
 		{"and stay so", time.Hour, false, list("B is BTC"), []string{"A AGIX true 0", "C CRO true 0", "D DOT true 3"}},
 		{"before it is forgotten", 6 * 24 * time.Hour, true, list("B is BTC"), []string{"B BTC false 0"}},
+		{"halted, beside one that never traded here", time.Hour, false, list("E is ETH", "B is BTC, state=suspend", "F is FIL, state=preopen"), []string{"B BTC true 0 state=suspend", "E ETH false 154"}},
+		{"still halted, after a restart", time.Hour, true, list("E is ETH", "B is BTC, state=suspend"), nil},
+		{"halted for another reason", time.Hour, false, list("E is ETH", "B is BTC, state=test"), []string{"B BTC true 0 state=test"}},
+		{"trading again", time.Hour, false, list("E is ETH", "B is BTC"), []string{"B BTC false 0"}},
+		{"both halted at once", time.Hour, false, list("E is ETH, state=suspend", "B is BTC, state=suspend"), []string{"B BTC true 0 state=suspend", "E ETH true 154 state=suspend"}},
+		{"one of them is off the list", time.Hour, false, list("B is BTC, state=suspend"), []string{"E ETH true 154"}},
+		{"and stays off", time.Hour, true, list("B is BTC, state=suspend"), nil},
 	} {
 		log.now = log.now.Add(step.after)
 		if step.restart {
@@ -87,7 +97,7 @@ func TestOnlyChangesOfAListAreRecorded(t *testing.T) {
 		var got []string
 		for _, rec := range log.records[before:] {
 			l := rec.GetListing()
-			got = append(got, fmt.Sprintf("%s %s %t %g", l.Symbol, l.Base, l.Gone, time.Unix(0, l.FirstSeen).Sub(begin).Hours()))
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %t %g %s", l.Symbol, l.Base, l.Gone, time.Unix(0, l.FirstSeen).Sub(begin).Hours(), l.Status)))
 		}
 		if !slices.Equal(got, step.want) || n != len(got) {
 			t.Errorf("%s: got %d and %v, want %v", step.name, n, got, step.want)

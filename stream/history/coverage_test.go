@@ -44,13 +44,16 @@ func TestCoverageSaysWhyAMarketWasSilent(t *testing.T) {
 	for _, gone := range []bool{false, true} { // taken off at 12:55
 		records = append(records, sourceRecord(1, &eventsv1.Listing{Venue: "okx", Symbol: "XRP-USDT", Base: "XRP", Quote: "USDT", Gone: gone, IngestTime: noon + map[bool]int64{true: 55}[gone]*aMinute}))
 	}
+	// The list says from 14:30 on that it does not trade.
+	records = append(records, sourceRecord(1, &eventsv1.Listing{Venue: "okx", Symbol: "ETH-USDT", Base: "ETH", Quote: "USDT", IngestTime: noon}),
+		sourceRecord(2, &eventsv1.Listing{Venue: "okx", Symbol: "ETH-USDT", Base: "ETH", Quote: "USDT", Gone: true, Status: "state=suspend", IngestTime: noon + 150*aMinute}))
 	insert(t, store, records...)
 	checkRows(t, store, `SELECT concatWithSeparator(' ', toHour(hour), venue, symbol, expected_minutes, running_minutes, traded_minutes, trades, longest_silence_minutes, gap_seconds, silent_because)
 		FROM default.v_coverage WHERE day = '2026-03-01' ORDER BY hour, venue, symbol`,
-		"12 gate BTC_USDT 60 60 30 30 30 1770 gap", "12 okx BTC-USDT 60 60 60 60 0 0 ", "12 okx ETH-USDT 60 60 3 3 48 0 no_trades", "12 okx XRP-USDT 60 60 3 3 48 30 gap",
+		"12 gate BTC_USDT 60 60 30 30 30 1770 disconnected", "12 okx BTC-USDT 60 60 60 60 0 0 ", "12 okx ETH-USDT 60 60 3 3 48 0 no_trades", "12 okx XRP-USDT 60 60 3 3 48 30 gap",
 		"13 gate BTC_USDT 60 10 0 0 60 0 not_running", "13 okx BTC-USDT 60 10 10 10 50 0 not_running", "13 okx ETH-USDT 60 10 0 0 60 0 not_running", "13 okx XRP-USDT 60 10 0 0 60 0 not_running",
 		"14 gate BTC_USDT 60 30 0 0 60 0 not_running", "14 okx BTC-USDT 60 30 30 30 30 0 not_running", "14 okx ETH-USDT 60 30 0 0 60 0 not_running", "14 okx XRP-USDT 60 30 0 0 60 0 not_running",
-		"15 gate BTC_USDT 45 45 0 0 45 0 no_trades", "15 okx BTC-USDT 45 45 45 45 0 0 ", "15 okx ETH-USDT 45 45 0 0 45 0 no_trades", "15 okx XRP-USDT 45 45 0 0 45 0 not_listed")
+		"15 gate BTC_USDT 45 45 0 0 45 0 no_trades", "15 okx BTC-USDT 45 45 45 45 0 0 ", "15 okx ETH-USDT 45 45 0 0 45 0 halted", "15 okx XRP-USDT 45 45 0 0 45 0 not_listed")
 	checkRows(t, store, "SELECT DISTINCT concat(toString(hour), ' ', toString(published)) FROM default.v_coverage WHERE toHour(hour) = 13", "2026-03-01 13:00:00 2026-03-01 14:01:00.000000000")
 }
 
@@ -104,6 +107,40 @@ func TestTheUniverseKeepsWhatIsGone(t *testing.T) {
 	}
 }
 
+// What was known at an instant is answered as of it: neither the day that goes on, nor what lists showed later; and what is gone since is there.
+func TestTheUniverseAtAnInstantDoesNotLookAhead(t *testing.T) {
+	store := newStore(t)
+	n := func(f float64) *float64 { return &f }
+	aDay := int64(24 * 60)
+	insert(t, store,
+		row(0, &eventsv1.Market{CoinId: "bitcoin", Symbol: "BTC", Name: "Bitcoin", Price: 1, PriceSource: "median", Rank: 1, MarketCap: n(9)}),
+		row(aDay, &eventsv1.Market{CoinId: "bitcoin", Symbol: "BTC", Name: "Bitcoin", Price: 2, PriceSource: "median", Rank: 2, MarketCap: n(8)}),
+		row(0, &eventsv1.Market{CoinId: "dash", Symbol: "DASH", Name: "Dash", Price: 3, PriceSource: "coingecko", Rank: 3}),
+		row(aDay, &eventsv1.Market{CoinId: "dash", Symbol: "DASH", Name: "Dash"})) // gone
+	for i, l := range []*eventsv1.Listing{
+		{Venue: "okx", Symbol: "BTC-USDT", Base: "BTC", Quote: "USDT"}, {Venue: "gate", Symbol: "BTC_USDT", Base: "BTC", Quote: "USDT"},
+		{Venue: "gate", Symbol: "BTC_USDT", Base: "BTC", Quote: "USDT", Gone: true, IngestTime: noon + aDay*aMinute}, // two days later it is back
+		{Venue: "gate", Symbol: "BTC_USDT", Base: "BTC", Quote: "USDT", IngestTime: noon + 3*aDay*aMinute},
+		{Venue: "okx", Symbol: "ETH-BTC", Base: "ETH", Quote: "BTC", IngestTime: noon + aDay*aMinute},
+		{Venue: "okx", Symbol: "ETH-USD", Base: "NOBODYSCOIN", Quote: "USD"},
+	} {
+		l.IngestTime = max(l.IngestTime, noon)
+		insert(t, store, sourceRecord(int64(i), l))
+	}
+	at := func(at string, want ...string) {
+		t.Helper()
+		checkRows(t, store, "SELECT concatWithSeparator(' ', coin_id, symbol, rank, ifNull(toString(price), 'none'), ifNull(toString(day), 'none'), venues, toString(arrayMap(m -> m.venue || ':' || m.symbol, markets)), toString(published)) FROM default.v_universe_at(at = "+
+			at+") ORDER BY coin_id", want...)
+	}
+	at("'2026-03-01 11:59:59.999'")
+	at("'2026-03-01 12:00:00'", "bitcoin BTC 0 none none 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-01 12:00:00.000000000")
+	at("'2026-03-02 00:00:59.999'", "bitcoin BTC 0 none none 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-01 12:00:00.000000000")
+	at("toDateTime('2026-03-02 00:00:00', 'UTC') + 60", "bitcoin BTC 1 1 2026-03-01 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-02 00:01:00.000000000", "dash DASH 3 3 2026-03-01 0 [] 2026-03-02 00:01:00.000000000")
+	at("'2026-03-02 12:00:00'", "bitcoin BTC 1 1 2026-03-01 1 ['okx:BTC-USDT'] 2026-03-02 00:01:00.000000000", "dash DASH 3 3 2026-03-01 0 [] 2026-03-02 00:01:00.000000000",
+		"ethereum ETH 0 none none 1 ['okx:ETH-BTC'] 2026-03-02 12:00:00.000000000")
+	at("'2026-03-04 12:00:00'", "bitcoin BTC 2 2 2026-03-02 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-04 12:00:00.000000000", "ethereum ETH 0 none none 1 ['okx:ETH-BTC'] 2026-03-02 12:00:00.000000000")
+}
+
 // Changes of a list are told from records that repeat what was known; a symbol keeps what it meant, from when to when.
 func TestListingsAreChanges(t *testing.T) {
 	store := newStore(t)
@@ -113,9 +150,13 @@ func TestListingsAreChanges(t *testing.T) {
 	insert(t, store, listing(1, 0, "X-USDT", "BTC", false), listing(2, 1, "X-USDT", "BTC", false), // repeated
 		listing(3, 2, "X-USDT", "ETH", false), listing(4, 3, "X-USDT", "ETH", true), listing(5, 4, "X-USDT", "ETH", true), listing(6, 5, "X-USDT", "ETH", false),
 		listing(7, 0, "Y-USDT", "NOBODYSCOIN", false))
-	checkRows(t, store, "SELECT concatWithSeparator(' ', symbol, toHour(time), change, base, coin_id, quote_id, toHour(first_seen), published = time) FROM default.v_listings ORDER BY symbol, time",
+	for i, status := range []string{"", "state=suspend", "state=suspend", "", ""} { // halted, then off the list, then back
+		insert(t, store, sourceRecord(int64(8+i), &eventsv1.Listing{Venue: "okx", Symbol: "Z-USDT", Base: "BTC", Quote: "USDT", Gone: i%4 > 0, Status: status, FirstSeen: noon, IngestTime: noon + int64(i)*60*aMinute}))
+	}
+	checkRows(t, store, "SELECT concatWithSeparator(' ', symbol, toHour(time), change || status, base, coin_id, quote_id, toHour(first_seen), published = time) FROM default.v_listings ORDER BY symbol, time",
 		"X-USDT 12 listed BTC bitcoin tether 12 1", "X-USDT 14 changed ETH ethereum tether 12 1", "X-USDT 15 gone ETH ethereum tether 12 1", "X-USDT 17 back ETH ethereum tether 12 1",
-		"Y-USDT 12 listed NOBODYSCOIN  tether 12 1")
+		"Y-USDT 12 listed NOBODYSCOIN  tether 12 1",
+		"Z-USDT 12 listed BTC bitcoin tether 12 1", "Z-USDT 13 haltedstate=suspend BTC bitcoin tether 12 1", "Z-USDT 15 gone BTC bitcoin tether 12 1", "Z-USDT 16 back BTC bitcoin tether 12 1")
 	checkRows(t, store, "SELECT concatWithSeparator(' ', symbol, coin_id, toHour(valid_from), ifNull(toString(toHour(valid_to)), 'still')) FROM default.v_symbology ORDER BY symbol, valid_from",
-		"X-USDT bitcoin 12 14", "X-USDT ethereum 14 15", "X-USDT ethereum 17 still", "Y-USDT  12 still")
+		"X-USDT bitcoin 12 14", "X-USDT ethereum 14 15", "X-USDT ethereum 17 still", "Y-USDT  12 still", "Z-USDT bitcoin 12 13", "Z-USDT bitcoin 16 still")
 }

@@ -3,9 +3,12 @@
 package engine
 
 import (
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/marketlog/marketlog/schemas/tables"
 )
 
 // An upgrade of the engine brings functions; somebody has to decide on each.
@@ -70,6 +73,50 @@ func TestOnlyWhatIsListedIsAllowed(t *testing.T) {
 	} {
 		if status, _, body := ask(t, server, query, "param_a", "['file']"); status != 200 {
 			t.Errorf("%s: got %d %.300s, want 200", query, status, body)
+		}
+	}
+}
+
+// A view that takes parameters is asked as a function is: those that there are may be, with whatever else is allowed in their brackets.
+func TestViewsWithParametersAreAllowed(t *testing.T) {
+	e := openEngine(t)
+	files, err := fs.Glob(tables.Views, "views/v_*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, file := range files {
+		text, err := fs.ReadFile(tables.Views, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "views/"), ".sql")
+		if takes := strings.Contains(string(text), "{at:"); takes != tableFunctions[name] {
+			t.Errorf("%s takes parameters is %t, and is allowed is %t", name, takes, tableFunctions[name])
+		} else if takes {
+			asked++
+		}
+	}
+	if asked == 0 {
+		t.Error("no view takes parameters")
+	}
+	exec(t, connect(t, e), "CREATE VIEW default.v_universe_at AS SELECT {at:DateTime64(3, 'UTC')} AS x", "CREATE VIEW default.v_of_others AS SELECT {at:String} AS x")
+	server := analysts(t, e)
+	for query, want := range map[string]string{
+		"SELECT x FROM v_universe_at(at = '2026-11-24 12:00:00')": "2026-11-24 12:00:00.000\n", "SELECT x > now() - 3700 FROM default.v_universe_at(at = now() - 3600)": "1\n",
+		"SELECT x FROM v_universe_at(at = {a:DateTime})": "2026-11-24 13:00:00.000\n", "SELECT count() FROM v_universe_at(at = now()) AS a JOIN (SELECT 1 AS y) AS b ON 1": "1\n",
+		"DESCRIBE (SELECT * FROM v_universe_at(at = now()))": "x\tDateTime64(3, \\'UTC\\')\t\t\t\t\t\n",
+	} {
+		if status, _, body := ask(t, server, query, "param_a", "2026-11-24 13:00:00"); status != 200 || body != want {
+			t.Errorf("%s: got %d %s, want %s", query, status, body, want)
+		}
+	}
+	for _, query := range []string{
+		"SELECT x FROM v_universe_at(at = file('/etc/passwd'))", "SELECT x FROM v_universe_at(at = (SELECT name FROM system.models))", "SELECT x FROM v_of_others(at = '1')",
+		"SELECT x FROM v_universe_at(at = sleep(1))", "SELECT x FROM {v:Identifier}(at = '1')",
+	} {
+		if status, _, body := ask(t, server, query, "param_v", "v_of_others"); status == 200 {
+			t.Errorf("%s: got %d %s, want a refusal", query, status, body)
 		}
 	}
 }

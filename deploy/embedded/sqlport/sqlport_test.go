@@ -156,8 +156,9 @@ func TestPeopleReadWhatTheOwnerWrites(t *testing.T) {
 	// As a replay does: a table built beside takes the place of another.
 	i.do(t, "CREATE TABLE m.u AS m.t", "INSERT INTO m.u SELECT number, 'y' FROM numbers(7)", "EXCHANGE TABLES m.t AND m.u", "DROP TABLE m.u SYNC")
 	i.wait(t, "SELECT count() FROM v_t", "7\n")
-	i.do(t, "CREATE VIEW default.v_new AS SELECT 1 AS one")
+	i.do(t, "CREATE VIEW default.v_new AS SELECT 1 AS one", "CREATE VIEW default.v_universe_at (a UInt64 COMMENT 'a') AS SELECT a FROM m.t WHERE a < toUnixTimestamp({at:DateTime64(3, 'UTC')}) COMMENT 'at an instant'")
 	i.wait(t, "SELECT one FROM v_new", "1\n")
+	i.wait(t, "SELECT max(a) FROM v_universe_at(at = '1970-01-01 00:00:05')", "4\n")
 	for _, statement := range []string{"DROP TABLE m.t", "INSERT INTO m.t VALUES (1, 'x')", "TRUNCATE TABLE m.t", "SELECT * FROM v_secret", "SELECT * FROM `v_secret`"} {
 		if status, body := i.ask(t, statement); status != 403 {
 			t.Errorf("%s: got %d %s, want 403", statement, status, body)

@@ -18,6 +18,8 @@ type Faults struct {
 	Refuse bool
 	// Frozen has a source answer as it did when this began, whatever happens in its market. It does nothing to a venue.
 	Frozen bool
+	// Delisted takes one in ten markets off the list of a venue, whose feed says nothing of them. It does nothing to a source.
+	Delisted bool
 	// Until is when the venue is good again, by its clock; zero is never by itself.
 	Until time.Time
 }

@@ -280,8 +280,9 @@ func bitfinexRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"GET /v2/conf/pub:list:pair:exchange": func(w http.ResponseWriter, _ *http.Request) {
-			pairs := make([]string, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			pairs := make([]string, len(markets))
+			for i, m := range markets {
 				pairs[i] = bitfinexPair(m.Base, m.Quote)
 			}
 			provider.Respond(w, http.StatusOK, [][]string{pairs})

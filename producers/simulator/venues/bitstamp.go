@@ -121,8 +121,9 @@ func bitstampRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"GET /api/v2/trading-pairs-info/": func(w http.ResponseWriter, _ *http.Request) {
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				list[i] = map[string]any{
 					"name": m.Base + "/" + m.Quote, "url_symbol": m.Symbol, "base_decimals": m.SizeScale, "counter_decimals": m.PriceScale,
 					"minimum_order": "10.0 " + m.Quote, "trading": "Enabled", "instant_and_market_orders": "Enabled",
@@ -132,8 +133,9 @@ func bitstampRoutes(x *Exchange) map[string]http.HandlerFunc {
 			provider.Respond(w, http.StatusOK, list)
 		},
 		"GET /api/v2/ticker/{$}": func(w http.ResponseWriter, _ *http.Request) {
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				row := bitstampTicker(m, m.State(x.Now()))
 				row["pair"] = m.Base + "/" + m.Quote
 				list[i] = row

@@ -186,8 +186,9 @@ func coinbaseRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"GET /products": func(w http.ResponseWriter, _ *http.Request) {
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				list[i] = coinbaseProduct(m)
 			}
 			provider.Respond(w, http.StatusOK, list)

@@ -268,7 +268,7 @@ func (c *Conn) ping(ctx context.Context) {
 func (x *Exchange) maintain(now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.faults = x.faults.At(now)
+	x.setFaults(x.faults.At(now))
 	limits := x.venue.Limits
 	for c := range x.conns {
 		// What a silent venue does not ask, nobody can fail to answer.

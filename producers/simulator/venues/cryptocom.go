@@ -231,8 +231,9 @@ func cryptocomRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"GET /public/get-instruments": func(w http.ResponseWriter, r *http.Request) {
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				list[i] = map[string]any{
 					"symbol": m.Symbol, "inst_type": "CCY_PAIR", "display_name": m.Base + "/" + m.Quote, "base_ccy": m.Base, "quote_ccy": m.Quote,
 					"quote_decimals": m.PriceScale, "quantity_decimals": m.SizeScale, "price_tick_size": market.Exact(1, m.PriceScale).String(),

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -18,6 +19,10 @@ type Exchange struct {
 	venue   *Venue
 	markets []*market.Market
 	byName  map[string]*market.Market
+	// leaving are the markets that are off the list while delists is set, staying all others.
+	leaving map[*market.Market]bool
+	staying []*market.Market
+	delists atomic.Bool
 	clock   provider.Clock
 	// stream and rest are the base URLs.
 	stream, rest string
@@ -70,8 +75,34 @@ func (s *schedule) Pop() any {
 	return f
 }
 
-// Markets are all of the venue, in the order of their symbols.
-func (x *Exchange) Markets() []*market.Market { return x.markets }
+// Markets are those on the venue's list now, in the order of their symbols. Two calls may differ.
+func (x *Exchange) Markets() []*market.Market {
+	if x.delists.Load() {
+		return x.staying
+	}
+	return x.markets
+}
+
+// delistEvery is the share of markets that a venue takes off its list when it is made to: one in so many.
+const delistEvery = 10
+
+// delist chooses which markets go, and which stay, when the venue delists.
+func (x *Exchange) delist() {
+	x.leaving = map[*market.Market]bool{}
+	for i, m := range x.markets {
+		if i%delistEvery == delistEvery-1 {
+			x.leaving[m] = true
+		} else {
+			x.staying = append(x.staying, m)
+		}
+	}
+}
+
+// setFaults is for whoever holds x.mu.
+func (x *Exchange) setFaults(f provider.Faults) {
+	x.faults = f
+	x.delists.Store(f.Delisted)
+}
 
 // Market finds one by the feed's name for it, nil if there is none.
 func (x *Exchange) Market(symbol string) *market.Market { return x.byName[symbol] }
@@ -92,7 +123,7 @@ func (x *Exchange) Slug() string { return x.venue.Slug }
 func (x *Exchange) Faults() provider.Faults {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.faults = x.faults.At(x.clock.Now())
+	x.setFaults(x.faults.At(x.clock.Now()))
 	return x.faults
 }
 
@@ -100,7 +131,7 @@ func (x *Exchange) Faults() provider.Faults {
 func (x *Exchange) SetFaults(f provider.Faults) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.faults = f
+	x.setFaults(f)
 }
 
 // Disconnect closes every connection; clients may come back at once.
@@ -164,6 +195,9 @@ func (x *Exchange) pump(now time.Time) {
 func (x *Exchange) encode(f *feed) {
 	var t market.Trade
 	var s market.State
+	if x.faults.Delisted && x.leaving[f.market] {
+		return
+	}
 	computed, trade := false, f.events.IsTrade()
 	for name, conns := range f.topics {
 		channel := x.venue.Channels[name]

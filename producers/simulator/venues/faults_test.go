@@ -61,6 +61,44 @@ func TestSilentVenueHearsNothing(t *testing.T) {
 	}
 }
 
+// A market that was delisted is neither on the list nor in the feed, and is again when the fault has ended.
+func TestDelistedMarketsAreNeitherListedNorHeard(t *testing.T) {
+	s := open(t, 1, coinbase())
+	x := s.exchanges[0]
+	stays, leaves := x.markets[0].Symbol, x.markets[delistEvery-1].Symbol
+	c := x.pretend(t)
+	c.send(`{"type":"subscribe","product_ids":["` + stays + `","` + leaves + `"],"channels":["matches","ticker"]}`)
+	c.heardSince()
+	at := simulatortest.Noon
+	heard := func() (ofStaying, ofLeaving int) {
+		at = at.Add(10 * time.Minute)
+		x.pump(at)
+		for _, text := range c.texts() {
+			ofStaying += strings.Count(text, `"`+stays+`"`)
+			ofLeaving += strings.Count(text, `"`+leaves+`"`)
+		}
+		return ofStaying, ofLeaving
+	}
+	listed := func() (n int, has bool) {
+		var products []struct{ ID string }
+		ask(t, s, "/coinbase/products", &products)
+		for _, p := range products {
+			has = has || p.ID == leaves
+		}
+		return len(products), has
+	}
+	for _, delists := range []bool{false, true, false} {
+		x.SetFaults(provider.Faults{Delisted: delists})
+		n, has := listed()
+		if want := len(x.markets) - map[bool]int{true: len(x.markets) / delistEvery}[delists]; n != want || has == delists {
+			t.Errorf("delisted is %t: the list has %d markets, want %d, and the one that leaves is %t", delists, n, want, has)
+		}
+		if a, b := heard(); a == 0 || (b == 0) != delists {
+			t.Errorf("delisted is %t: %d frames of one that stays, %d of one that leaves", delists, a, b)
+		}
+	}
+}
+
 // What a silent venue did not ask, nobody can fail to answer.
 func TestSilenceIsNotBrokenByHeartbeats(t *testing.T) {
 	s := open(t, 1, cryptocom())

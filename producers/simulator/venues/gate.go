@@ -161,8 +161,9 @@ func gateRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"GET /api/v4/spot/currency_pairs": func(w http.ResponseWriter, _ *http.Request) {
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				list[i] = map[string]any{
 					"id": m.Symbol, "base": m.Base, "base_name": m.Base, "quote": m.Quote, "quote_name": m.Quote, "fee": "0.2",
 					"min_base_amount": market.Exact(1, m.SizeScale).String(), "min_quote_amount": "1", "max_quote_amount": "5000000",

@@ -152,8 +152,9 @@ func geminiRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"GET /v1/symbols": func(w http.ResponseWriter, _ *http.Request) {
-			symbols := make([]string, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			symbols := make([]string, len(markets))
+			for i, m := range markets {
 				symbols[i] = m.Symbol
 			}
 			provider.Respond(w, http.StatusOK, symbols)
@@ -181,8 +182,9 @@ func geminiRoutes(x *Exchange) map[string]http.HandlerFunc {
 			}
 		}),
 		"GET /v1/pricefeed": func(w http.ResponseWriter, _ *http.Request) {
-			rows := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			rows := make([]any, len(markets))
+			for i, m := range markets {
 				s := m.State(x.Now())
 				rows[i] = map[string]string{
 					"pair": strings.ToUpper(m.Symbol), "price": s.Last.Price.String(),

@@ -261,15 +261,17 @@ func htxRoutes(x *Exchange) map[string]http.HandlerFunc {
 			provider.Respond(w, http.StatusOK, map[string]any{"status": "ok", "data": x.Now().UnixMilli()})
 		},
 		"GET /v1/common/symbols": func(w http.ResponseWriter, _ *http.Request) {
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				list[i] = htxListing(m)
 			}
 			provider.Respond(w, http.StatusOK, map[string]any{"status": "ok", "data": list})
 		},
 		"GET /market/tickers": func(w http.ResponseWriter, _ *http.Request) {
-			list := make([]json.RawMessage, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]json.RawMessage, len(markets))
+			for i, m := range markets {
 				s := m.State(x.Now())
 				b := htxDay(append(append([]byte(`{"symbol":"`), m.Symbol...), `",`...), m, s)
 				b = htxField(htxField(b, "bid", s.Bid), "bidSize", s.BidSize)

@@ -185,8 +185,9 @@ func kucoinRoutes(x *Exchange) map[string]http.HandlerFunc {
 		}
 	}
 	listing := func(w http.ResponseWriter, _ *http.Request) {
-		list := make([]any, len(x.Markets()))
-		for i, m := range x.Markets() {
+		markets := x.Markets()
+		list := make([]any, len(markets))
+		for i, m := range markets {
 			step := market.Exact(1, m.PriceScale).String()
 			list[i] = map[string]any{
 				"symbol": m.Symbol, "name": m.Symbol, "baseCurrency": m.Base, "quoteCurrency": m.Quote, "feeCurrency": m.Quote, "market": m.Quote,
@@ -210,8 +211,9 @@ func kucoinRoutes(x *Exchange) map[string]http.HandlerFunc {
 		"GET /api/v1/symbols": listing,
 		"GET /api/v2/symbols": listing,
 		"GET /api/v1/market/allTickers": func(w http.ResponseWriter, _ *http.Request) {
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				list[i] = kucoinHTTPTicker(m, m.State(x.Now()))
 			}
 			answer(w, map[string]any{"time": x.Now().UnixMilli(), "ticker": list})

@@ -191,8 +191,9 @@ func mexcRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"GET /api/v3/exchangeInfo": func(w http.ResponseWriter, _ *http.Request) {
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				list[i] = mexcListing(m)
 			}
 			provider.Respond(w, http.StatusOK, map[string]any{
@@ -206,8 +207,9 @@ func mexcRoutes(x *Exchange) map[string]http.HandlerFunc {
 				})(w, r)
 				return
 			}
-			list := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			list := make([]any, len(markets))
+			for i, m := range markets {
 				list[i] = mexcHTTPTicker(m, m.State(x.Now()))
 			}
 			provider.Respond(w, http.StatusOK, list)

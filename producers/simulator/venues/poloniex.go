@@ -179,8 +179,9 @@ func poloniexRoutes(x *Exchange) map[string]http.HandlerFunc {
 	// each answers a row for each market.
 	each := func(row func(m *market.Market) any) http.HandlerFunc {
 		return x.Limited(10, time.Second, func(w http.ResponseWriter, _ *http.Request) {
-			rows := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			rows := make([]any, len(markets))
+			for i, m := range markets {
 				rows[i] = row(m)
 			}
 			provider.Respond(w, http.StatusOK, rows)

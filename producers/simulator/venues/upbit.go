@@ -328,8 +328,9 @@ func upbitRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 	return map[string]http.HandlerFunc{
 		"GET /v1/market/all": x.Limited(10, time.Second, func(w http.ResponseWriter, _ *http.Request) {
-			rows := make([]any, len(x.Markets()))
-			for i, m := range x.Markets() {
+			markets := x.Markets()
+			rows := make([]any, len(markets))
+			for i, m := range markets {
 				rows[i] = map[string]string{"market": m.Symbol, "korean_name": m.Base, "english_name": m.Base}
 			}
 			provider.Respond(w, http.StatusOK, rows)

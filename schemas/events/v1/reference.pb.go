@@ -490,12 +490,14 @@ type Listing struct {
 	Symbol string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
 	Base   string `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
 	Quote  string `protobuf:"bytes,4,opt,name=quote,proto3" json:"quote,omitempty"`
-	// Gone: the list has it no more, because it was delisted or does not trade for now.
+	// Gone: it does not trade any more, or for now: the list has it no more, or has it with a Status.
 	Gone bool `protobuf:"varint,5,opt,name=gone,proto3" json:"gone,omitempty"`
 	// FirstSeen is when it was first in the list, as far as the writer knew, Unix nanoseconds.
-	FirstSeen     int64 `protobuf:"varint,6,opt,name=first_seen,json=firstSeen,proto3" json:"first_seen,omitempty"`
-	IngestTime    int64 `protobuf:"varint,7,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
-	Simulated     bool  `protobuf:"varint,8,opt,name=simulated,proto3" json:"simulated,omitempty"`
+	FirstSeen  int64 `protobuf:"varint,6,opt,name=first_seen,json=firstSeen,proto3" json:"first_seen,omitempty"`
+	IngestTime int64 `protobuf:"varint,7,opt,name=ingest_time,json=ingestTime,proto3" json:"ingest_time,omitempty"`
+	Simulated  bool  `protobuf:"varint,8,opt,name=simulated,proto3" json:"simulated,omitempty"`
+	// Status is by what the list says that it does not trade now, as in state=suspend; empty if it trades, or the list has it no more.
+	Status        string `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -584,6 +586,13 @@ func (x *Listing) GetSimulated() bool {
 		return x.Simulated
 	}
 	return false
+}
+
+func (x *Listing) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
 }
 
 // Coin is what one answer of a source says about a coin. Its parts come by different feeds, at different times:
@@ -3584,7 +3593,7 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	" \x01(\bR\tsimulated\x12\x1f\n" +
 	"\vingest_time\x18\v \x01(\x03R\n" +
 	"ingestTime\x12\x14\n" +
-	"\x05moves\x18\f \x01(\x03R\x05moves\"\xd3\x01\n" +
+	"\x05moves\x18\f \x01(\x03R\x05moves\"\xeb\x01\n" +
 	"\aListing\x12\x14\n" +
 	"\x05venue\x18\x01 \x01(\tR\x05venue\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x12\n" +
@@ -3595,7 +3604,8 @@ const file_events_v1_reference_proto_rawDesc = "" +
 	"first_seen\x18\x06 \x01(\x03R\tfirstSeen\x12\x1f\n" +
 	"\vingest_time\x18\a \x01(\x03R\n" +
 	"ingestTime\x12\x1c\n" +
-	"\tsimulated\x18\b \x01(\bR\tsimulated\"\x8b\x04\n" +
+	"\tsimulated\x18\b \x01(\bR\tsimulated\x12\x16\n" +
+	"\x06status\x18\t \x01(\tR\x06status\"\x8b\x04\n" +
 	"\x04Coin\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1b\n" +
 	"\tsource_id\x18\x02 \x01(\tR\bsourceId\x12\x12\n" +

@@ -11,7 +11,7 @@ CREATE OR REPLACE VIEW default.v_coverage
     trades UInt64 COMMENT 'Those trades',
     longest_silence_minutes UInt8 COMMENT 'The longest run of minutes without a trade, within the hour',
     gap_seconds Float64 COMMENT 'Seconds of the hour in which messages of the venue or market are known to be missing, gaps added up',
-    silent_because LowCardinality(String) COMMENT 'Why minutes have no trade: not_running, half of them or more are minutes in which nothing of any venue was received; gap, messages of the venue or market are known to be missing in the hour, see v_gaps; not_listed, the venue''s list had the market no more when the hour began; no_trades, nothing else is known than that nobody traded; empty if there are none',
+    silent_because LowCardinality(String) COMMENT 'Why minutes have no trade: not_running, half of them or more are minutes in which nothing of any venue was received; halted, the venue''s list said that the market does not trade when the hour began; not_listed, the list had it no more; disconnected, messages are missing in the hour since the venue was not reached or silent, for half of gap_seconds or more; gap, messages are missing for another reason, see v_gaps; no_trades, nothing else is known than that nobody traded; empty if there are none',
     published DateTime64(9, 'UTC') COMMENT 'Not known before, as it is: a minute after the end of the hour by log time. While the hour goes on the row changes, and this lies ahead'
 )
 AS WITH markets AS (
@@ -29,9 +29,10 @@ hours AS (
     FROM {database}.venue_candles_1m GROUP BY day, h
 ),
 missing AS (
-    SELECT venue, symbol, at, sum(greatest(0, dateDiff('millisecond', greatest(g.from_time, toDateTime64(at, 9, 'UTC')), least(g.to_time, toDateTime64(at + 3600, 9, 'UTC'))))) / 1000 AS seconds
+    SELECT venue, symbol, at, sum(greatest(0, dateDiff('millisecond', greatest(g.from_time, toDateTime64(at, 9, 'UTC')), least(g.to_time, toDateTime64(at + 3600, 9, 'UTC'))))) / 1000 AS seconds,
+        sumIf(greatest(0, dateDiff('millisecond', greatest(g.from_time, toDateTime64(at, 9, 'UTC')), least(g.to_time, toDateTime64(at + 3600, 9, 'UTC')))), g.reason IN ('disconnect', 'silence')) / 1000 AS away
     FROM (
-        SELECT venue, symbol, from_time, to_time, arrayJoin(arrayMap(i -> toStartOfHour(from_time, 'UTC') + 3600 * i,
+        SELECT venue, symbol, reason, from_time, to_time, arrayJoin(arrayMap(i -> toStartOfHour(from_time, 'UTC') + 3600 * i,
             range(least(10000, 1 + dateDiff('hour', toStartOfHour(from_time, 'UTC'), to_time))))) AS at
         FROM {database}.gaps FINAL
     ) AS g GROUP BY venue, symbol, at
@@ -41,7 +42,7 @@ SELECT c.day AS day, toDateTime(c.day, 'UTC') + 3600 * c.h AS hour, c.venue AS v
     toUInt8(if(traded_minutes = 0, c.expected, greatest(c.at.4, c.expected - c.at.5 - 1, c.at.6 - 1))) AS longest_silence_minutes,
     w.seconds + n.seconds AS gap_seconds,
     multiIf(traded_minutes >= c.expected, '', 2 * (c.expected - c.running) >= c.expected - traded_minutes AND c.running < c.expected, 'not_running',
-        tupleElement(arrayLast(x -> x.1 <= hour, l.states), 2), 'not_listed', gap_seconds > 0, 'gap', 'no_trades') AS silent_because,
+        (arrayLast(x -> x.1 <= hour, l.states) AS listing).2 AND listing.3 != '', 'halted', listing.2, 'not_listed', w.away > 0 AND 2 * w.away >= gap_seconds, 'disconnected', gap_seconds > 0, 'gap', 'no_trades') AS silent_because,
     toDateTime64(hour + 3660, 9, 'UTC') AS published
 FROM (
     SELECT m.venue AS venue, m.symbol AS symbol, m.day AS day, m.coin_id AS coin_id, t.h AS h, t.expected AS expected, t.running AS running,
@@ -50,5 +51,5 @@ FROM (
 ) AS c
 LEFT JOIN missing AS w ON w.venue = c.venue AND w.symbol = '' AND w.at = hour
 LEFT JOIN missing AS n ON n.venue = c.venue AND n.symbol = c.symbol AND n.at = hour AND n.symbol != ''
-LEFT JOIN (SELECT venue, symbol, arraySort(groupArray((time, gone))) AS states FROM {database}.listing_changes GROUP BY venue, symbol) AS l ON l.venue = c.venue AND l.symbol = c.symbol
+LEFT JOIN (SELECT venue, symbol, arraySort(groupArray((time, gone, status))) AS states FROM {database}.listing_changes GROUP BY venue, symbol HAVING max(gone)) AS l ON l.venue = c.venue AND l.symbol = c.symbol
 COMMENT 'How much of each market was received, by hours of the days in which it traded at all: minutes with trades, the longest silence, and why it was silent. From live candles and gaps, kept for at least 90 days'

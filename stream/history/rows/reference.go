@@ -244,7 +244,7 @@ func listingBatch() columnBatch[*eventsv1.Listing] {
 			quote, _ := schemas.Coins().ResolveQuote(l.GetVenue(), l.GetQuote())
 			return quote.ID
 		}),
-		flagOf("gone", listing.GetGone), instantOf("first_seen", listing.GetFirstSeen), flagOf("simulated", listing.GetSimulated))
+		flagOf("gone", listing.GetGone), lowCardinalityOf("status", listing.GetStatus), instantOf("first_seen", listing.GetFirstSeen), flagOf("simulated", listing.GetSimulated))
 }
 
 func overrideBatch() columnBatch[*eventsv1.SymbolOverride] {
