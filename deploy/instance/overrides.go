@@ -73,23 +73,25 @@ func FollowOverrides(overrides *schemas.SymbolOverrides) func(stream.TailRecord)
 	}
 }
 
-// FollowCorrections has a copy of operators' corrections follow the log until the context ends: those that it holds now are in it when the
-// function returns, tail reads what comes after.
-func (in *Instance) FollowCorrections(ctx context.Context) (corrections *schemas.Corrections, tail func(context.Context) error, err error) {
-	corrections, end, err := processors.ReadCorrections(ctx, in.Stream, math.MaxInt64)
+// FollowCorrections reads operators' corrections of the log until the context ends. It calls read once, when those are in that the log
+// holds now.
+func (in *Instance) FollowCorrections(ctx context.Context, corrections *schemas.Corrections, read func()) error {
+	known, end, err := processors.ReadCorrections(ctx, in.Stream, math.MaxInt64)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return corrections, func(ctx context.Context) error {
-		return in.tailFrom(schemas.TopicCorrections, map[int32]stream.TailStart{0: {Offset: end}}).Run(ctx, func(rec stream.TailRecord) error {
-			record, err := schemas.DecodeRecord(schemas.TopicCorrections, rec.Value)
-			if err != nil {
-				return nil // the sink of the topic reports it
-			}
-			corrections.Apply(record.(*eventsv1.CorrectionRecord))
-			return nil
-		})
-	}, nil
+	for _, c := range known.All() {
+		corrections.Apply(c.CorrectionRecord)
+	}
+	read()
+	return in.tailFrom(schemas.TopicCorrections, map[int32]stream.TailStart{0: {Offset: end}}).Run(ctx, func(rec stream.TailRecord) error {
+		record, err := schemas.DecodeRecord(schemas.TopicCorrections, rec.Value)
+		if err != nil {
+			return nil // the sink of the topic reports it
+		}
+		corrections.Apply(record.(*eventsv1.CorrectionRecord))
+		return nil
+	})
 }
 
 // FollowReferences gives the conflict filter the sources' prices of coins.

@@ -59,7 +59,7 @@ func TestOverridesGoOnWhereTheViewEnds(t *testing.T) {
 		following.Go(func() {
 			_ = tail.Run(ctx, func(rec stream.TailRecord) error { read++; return follow(rec) })
 		})
-		if !caughtUp(ctx, tail) {
+		if !arrived(ctx, tail.CaughtUp()) {
 			t.Fatal("the tail has not caught up")
 		}
 		cancel()

@@ -95,14 +95,11 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 	if err != nil {
 		return err
 	}
-	corrections, follow, err := in.FollowCorrections(ctx)
-	if err != nil {
-		return err
-	}
+	corrections, corrected := schemas.NewCorrections(), make(chan struct{})
 	follower := instance.FollowOverrides(overrides)
 	tail := stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicReferenceRaw, Rewind: fixingTail, Dialer: in.Stream.Dialer, Log: in.Log})
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return follow(ctx) })
+	g.Go(func() error { return in.FollowCorrections(ctx, corrections, func() { close(corrected) }) })
 	g.Go(func() error {
 		return tail.Run(ctx, func(rec stream.TailRecord) error {
 			fixings.Apply(rec.Value)
@@ -110,7 +107,7 @@ func runQuotes(ctx context.Context, in *instance.Instance, pace *processors.LagL
 		})
 	})
 	g.Go(func() error {
-		if !caughtUp(ctx, tail) {
+		if !arrived(ctx, tail.CaughtUp(), corrected) {
 			return nil
 		}
 		seconds := quotes.Seconds(schemas.Coins(), overrides, corrections, fixings)
@@ -155,24 +152,21 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 		return in.Tail(schemas.TopicCoinMarketsRaw, instance.ReferenceTail).Run(ctx, instance.FollowReferences(guard))
 	})
 	g.Go(func() error {
-		if caughtUp(ctx, tail) {
+		if arrived(ctx, tail.CaughtUp()) {
 			inLog.ended()
 		}
 		return nil
 	})
+	// Exchange rates, overrides and corrections are read side by side: prices wait for the slowest of them.
+	corrections, corrected := schemas.NewCorrections(), make(chan struct{})
+	g.Go(func() error { return in.FollowCorrections(ctx, corrections, func() { close(corrected) }) })
 	g.Go(func() error {
-		// What operators entered, beside the exchange rates: prices wait for the slower of both.
 		overrides, follower, err := in.OverridesAndTail(ctx)
 		if err != nil {
 			return err
 		}
-		corrections, follow, err := in.FollowCorrections(ctx)
-		if err != nil {
-			return err
-		}
-		g.Go(func() error { return follow(ctx) })
 		g.Go(func() error { return follower.Run(ctx, instance.FollowOverrides(overrides)) })
-		if !caughtUp(ctx, tail) || !caughtUp(ctx, follower) {
+		if !arrived(ctx, tail.CaughtUp(), corrected, follower.CaughtUp()) {
 			return nil
 		}
 		unit := resolve.Unit(schemas.Coins(), overrides, corrections, rates, guard)
@@ -181,12 +175,14 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 	return g.Wait()
 }
 
-// caughtUp waits for a tail to reach the end that it found; false if the context ended before.
-func caughtUp(ctx context.Context, tail *stream.Tail) bool {
-	select {
-	case <-tail.CaughtUp():
-		return true
-	case <-ctx.Done():
-		return false
+// arrived waits for channels to be closed, which tails do that have reached the end they found; false if the context ended before.
+func arrived(ctx context.Context, all ...<-chan struct{}) bool {
+	for _, one := range all {
+		select {
+		case <-one:
+		case <-ctx.Done():
+			return false
+		}
 	}
+	return true
 }
