@@ -3,7 +3,6 @@ package corrections
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -31,8 +30,6 @@ const (
 	maxCorrections = 1000
 	// maxVenue is the length of a venue's name, in bytes.
 	maxVenue = 64
-	// maxCursor is the length of two numbers of 64 bits and what is between them.
-	maxCursor = 40
 )
 
 // Body answers GET /api/v1/corrections.
@@ -73,7 +70,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 		Params: []query.Param{
 			{Name: "venue", Kind: query.Text, MaxLength: maxVenue, Example: "poloniex", Doc: "Only exclusions of this venue, and withdrawals of these."},
 			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxCorrections, Doc: "Maximum number of corrections."},
-			{Name: "cursor", Kind: query.Text, MaxLength: maxCursor, Check: checkCursor, Doc: "meta.next of the page before."},
+			query.CursorParam(),
 		},
 		Body: Body{}, Handle: u.list,
 	}}
@@ -85,7 +82,7 @@ func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error)
 		filter.Venue = schemas.VenueSlug(r.Text("venue"))
 	}
 	if r.Has("cursor") {
-		filter.Behind, _ = position(r.Text("cursor")) // it was checked
+		filter.Behind.Time, filter.Behind.Offset, _ = query.ParseCursor(r.Text("cursor")) // it was checked
 	}
 	limit := int(r.Integer("limit"))
 	found, err := u.history.Corrections(ctx, filter, limit+1)
@@ -95,7 +92,7 @@ func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error)
 	body := Body{Corrections: []Correction{}}
 	if len(found) > limit {
 		found = found[:limit]
-		body.Meta.Next = cursor(found[limit-1])
+		body.Meta.Next = query.FormatCursor(found[limit-1].Time, found[limit-1].Offset)
 	}
 	for _, c := range found {
 		body.Corrections = append(body.Corrections, Correction{
@@ -114,21 +111,4 @@ func bound(at time.Time) string {
 		return ""
 	}
 	return query.FormatTime(at.UnixNano())
-}
-
-// cursor names a correction by when it was and where it lies in the log.
-func cursor(c views.Correction) string { return fmt.Sprintf("%d-%d", c.Time.UnixNano(), c.Offset) }
-
-func position(text string) (at views.Correction, ok bool) {
-	var ns int64
-	n, err := fmt.Sscanf(text, "%d-%d", &ns, &at.Offset)
-	at.Time = time.Unix(0, ns)
-	return at, err == nil && n == 2 && ns > 0 && at.Offset >= 0 && cursor(at) == text
-}
-
-func checkCursor(text string) string {
-	if _, ok := position(text); !ok {
-		return "must be meta.next of an answer"
-	}
-	return ""
 }

@@ -3,10 +3,8 @@ package restatements
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
@@ -37,8 +35,6 @@ const (
 	maxRestatements = 1000
 	// maxTables is how many tables of which not all is listed an answer names.
 	maxTables = 100
-	// maxCursor is the length of two numbers of 64 bits and what is between them.
-	maxCursor = 40
 )
 
 // Body answers GET /api/v1/restatements.
@@ -100,7 +96,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			{Name: "since", Kind: query.Time, Past: true, Planned: true, Example: "2026-01-31T12:00:00Z", Doc: "Restated then or later; default as far back as the plan allows."},
 			{Name: "until", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "Restated then or before; default now."},
 			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxRestatements, Doc: "Maximum number of restatements."},
-			{Name: "cursor", Kind: query.Text, MaxLength: maxCursor, Check: checkCursor, Doc: "meta.next of the page before."},
+			query.CursorParam(),
 		},
 		Body: Body{}, Handle: u.list,
 	}}
@@ -124,7 +120,7 @@ func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error)
 		filter.CoinID = u.coinID(r.Text("coin"))
 	}
 	if r.Has("cursor") {
-		filter.Behind, _ = position(r.Text("cursor")) // it was checked
+		filter.Behind.Time, filter.Behind.Offset, _ = query.ParseCursor(r.Text("cursor")) // it was checked
 	}
 	limit := int(r.Integer("limit"))
 	found, err := u.history.Restatements(ctx, filter, limit+1)
@@ -134,7 +130,7 @@ func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error)
 	body := Body{Restatements: []Restatement{}}
 	if len(found) > limit {
 		found = found[:limit]
-		body.Meta.Next = cursor(found[limit-1])
+		body.Meta.Next = query.FormatCursor(found[limit-1].Time, found[limit-1].Offset)
 	}
 	for _, f := range found {
 		body.Restatements = append(body.Restatements, Restatement{
@@ -163,21 +159,4 @@ func (u *Unit) coinID(name string) string {
 		return coin.ID
 	}
 	return strings.ToLower(name)
-}
-
-// cursor names a restatement by when it was and where it lies in the log.
-func cursor(r views.Restatement) string { return fmt.Sprintf("%d-%d", r.Time.UnixNano(), r.Offset) }
-
-func position(text string) (at views.Restatement, ok bool) {
-	var ns int64
-	n, err := fmt.Sscanf(text, "%d-%d", &ns, &at.Offset)
-	at.Time = time.Unix(0, ns)
-	return at, err == nil && n == 2 && ns > 0 && at.Offset >= 0 && cursor(at) == text
-}
-
-func checkCursor(text string) string {
-	if _, ok := position(text); !ok {
-		return "must be meta.next of an answer"
-	}
-	return ""
 }
