@@ -235,12 +235,13 @@ func stoppedTables(t *testing.T, dir string) (store *history.Store, done func())
 }
 
 // digests are a count and a checksum of the rows of each view that an instance which does not run has. Views of this moment
-// are left out: what the log and the keys are like, and what differs from one second to the next. So are proofs, which the log does not have.
+// are left out: what the log and the keys are like, and what differs from one second to the next. So are proofs, which the log does not have,
+// and latencies, which count a tick twice that is in two parts until these are merged.
 func digests(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	store, done := stoppedTables(t, dir)
 	defer done()
-	rows, err := store.Conn().Query(t.Context(), "SELECT name FROM system.tables WHERE database = 'default' AND name LIKE 'v\\_%' AND name NOT IN ('v_lag', 'v_gaps', 'v_usage', 'v_sources', 'v_proofs') ORDER BY name")
+	rows, err := store.Conn().Query(t.Context(), "SELECT name FROM system.tables WHERE database = 'default' AND name LIKE 'v\\_%' AND name NOT IN ('v_lag', 'v_gaps', 'v_usage', 'v_sources', 'v_proofs', 'v_latency') ORDER BY name")
 	if err != nil {
 		t.Fatal(err)
 	}

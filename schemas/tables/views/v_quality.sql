@@ -37,7 +37,9 @@ FROM (
     SELECT toDate(time) AS day, coin_id, venue, symbol, count() AS prices, countIf(counted) AS accepted,
         countIf(reason = 'silent') AS silent, countIf(reason = 'outlier') AS outlier, countIf(reason = 'wide') AS wide, countIf(reason = 'crossed') AS crossed,
         countIf(reason = 'no_rate') AS no_rate, countIf(reason = 'other_market') AS other_market,
-        100 * quantileTDigestIf(0.5)(abs(deviation_pct), counted) AS deviation, 100 * avgIf(deviation_pct, counted) AS bias, max(simulated) AS simulated
+        -- Of whole hundredths of a basis point, so that the same rows give the same bytes in whatever order they are read.
+        quantileExactWeightedIf(0.5)(toUInt32(round(abs(deviation_pct) * 10000)), 1, counted) / 100 AS deviation,
+        sumIf(toInt64(round(deviation_pct * 10000)), counted) / countIf(counted) / 100 AS bias, max(simulated) AS simulated
     FROM (
         SELECT coin_id, time, simulated, inputs.provider AS venues, inputs.symbol AS symbols, inputs.accepted AS all_counted, inputs.reason AS reasons, inputs.deviation_pct AS deviations
         FROM {database}.prices FINAL
