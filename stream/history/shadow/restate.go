@@ -135,7 +135,9 @@ func (r *restater) digestSQL() string {
 }
 
 // content are the values of a row that are no key, place or version.
-func (r *restater) content() []string { return r.valuesOf(func(i int) string { return r.shape.values[i] }) }
+func (r *restater) content() []string {
+	return r.valuesOf(func(i int) string { return r.shape.values[i] })
+}
 
 // valuesOf maps the columns that are no key, place or version.
 func (r *restater) valuesOf(f func(i int) string) (all []string) {
