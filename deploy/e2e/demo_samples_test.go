@@ -149,10 +149,11 @@ func (d *demo) runSamples(t *testing.T, library clientLibrary) {
 		}
 		program = []string{"sh", write("run", samplesInShell)}
 	}
-	command := library.command(t.Context(), program, nil, "MARKETLOG_URL="+d.base, "MARKETLOG_API_KEY="+d.key)
+	key := d.ownKey(t)
+	command := library.command(t.Context(), program, nil, "MARKETLOG_URL="+d.base, "MARKETLOG_API_KEY="+key)
 	command.Dir = folder
 	out, err := command.CombinedOutput()
-	if text := strings.ReplaceAll(string(out), d.key, "KEY"); err != nil || !strings.Contains(text[max(0, len(text)-1000):], "\n0 samples fail\n") && !strings.HasPrefix(text, "0 samples fail\n") {
+	if text := strings.ReplaceAll(string(out), key, "KEY"); err != nil || !strings.Contains(text[max(0, len(text)-1000):], "\n0 samples fail\n") && !strings.HasPrefix(text, "0 samples fail\n") {
 		t.Errorf("%d samples in %s: %v\n%s", len(found), label, err, text[max(0, len(text)-4000):])
 	}
 }

@@ -30,12 +30,19 @@ func lint(out io.Writer) []result {
 		check("lint", "golangci-lint", runLast(out, "go", "tool", "-modfile=tools/go.mod", "golangci-lint", "run")),
 		check("lint", "golangci-lint of the tools", runLast(out, "go", "-C", "tools", "tool", "golangci-lint", "run")),
 		check("lint", "golangci-lint of the client", runLast(out, "go", "-C", clientFolder, "tool", "-modfile=../../../tools/go.mod", "golangci-lint", "run")),
-		check("lint", "golangci-lint of the chart's test", runLast(out, "go", "-C", chartTools, "tool", "-modfile=../go.mod", "golangci-lint", "run")),
 	}
 }
 
 // chartTools is what tests the chart of deploy/helm, a module of its own, since Helm brings a hundred others.
 const chartTools = "tools/helm"
+
+// chart reads the Helm chart with Helm's own packages. Compiling them and the types of Kubernetes takes a minute and a half of a
+// processor, once.
+func chart(out io.Writer) []result {
+	tests := testRun{name: "chart", tier: "chart", folder: chartTools, kills: quickKills, yields: true, arguments: []string{"./..."}}
+	return append(tests.results(),
+		check("lint", "golangci-lint of the chart's test", runLast(out, "go", "-C", chartTools, "tool", "-modfile=../go.mod", "golangci-lint", "run", "--allow-parallel-runners")))
+}
 
 // clientFolder is the Go client, a module of its own, so that who uses it builds nothing else of ours.
 const clientFolder = "query/clients/go"

@@ -18,7 +18,9 @@ var slow = map[string][]string{
 	},
 	"deploy/e2e": {
 		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoPublishesNothingBeforeItHappened", "TestDemoServesTheClients", "TestDemoServesTheExamples", "TestDemoSuitsDBT", "TestDemoWithstandsSchemathesis", "TestImages",
-		"TestDemoGoesOnBesideStatements", "TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestReplayEqualsAnAcceleratedRunWithFaults",
+		"TestDemoAnswersThePastAsItWas", "TestDemoGoesOnBesideStatements",
+		"TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestRecordingsRunEndToEnd",
+		"TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestReplayReadsBehindTheBroker", "TestThousandPastPricesAreExplained",
 	},
 	"deploy/chaos": {
@@ -34,9 +36,11 @@ var slow = map[string][]string{
 	"deploy/embedded/engine":  {"TestLongAnswersAreReadByOtherParsers", "TestLongAnswersParse"},
 	"deploy/embedded/sqlport": {"TestStatementsOutliveMerges", "TestReadersThatHangUpEndNoProcess"},
 	"processors": {
-		"TestCacheAwayIsFilledAgain", "TestClickHouseAwayHoldsTheLogBack", "TestDyingAnywhereLosesAndDoublesNothing", "TestKilledMembersLeaveTheLogWhole",
+		"TestACorrectedReplayRestatesWhatTheCorrectionsAreAbout", "TestCacheAwayIsFilledAgain", "TestClickHouseAwayHoldsTheLogBack",
+		"TestDyingAnywhereLosesAndDoublesNothing", "TestFoldedMinutesAreReplayed", "TestKilledMembersLeaveTheLogWhole",
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",
-		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsRequireIt", "TestDuplicatesChangeNothing", "TestOutputsDoNotDependOnBatches",
+		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsRequireIt", "TestRowsOlderThanTheLogAreCarriedOver", "TestSwapUnderWritesLosesNothing",
+		"TestVerifyFindsExactlyWhatWasTamperedWith", "TestDuplicatesChangeNothing", "TestOutputsDoNotDependOnBatches",
 		"TestWhatAReplayChangesIsRecordedOnce",
 	},
 	"producers":                  {"TestAdaptersReadTheSimulator"},
@@ -58,11 +62,12 @@ var patient = []string{"stream/history", "deploy/embedded/engine"}
 // sequential are the packages that start no goroutine, to which a test holds them: the race detector would see nothing there,
 // and takes twice the time.
 var sequential = []string{
-	"deploy/helm",
+	"deploy", "deploy/cli/command", "deploy/cli/doctor", "deploy/config", "deploy/helm", "deploy/imports", "deploy/metrics",
 	"processors/apy", "processors/candles", "processors/defi", "processors/earn", "processors/markets", "processors/median", "processors/quotes", "processors/resolve",
-	"producers/exchanges", "producers/reference", "producers/yields", "query/coins", "query/earn", "query/explain", "query/fiat", "query/globalstats", "query/prices",
-	"query/providers", "query/records", "query/stablecoins", "query/symbols", "query/usage",
-	"schemas", "stream/history", "stream/history/rows",
+	"producers/exchanges", "producers/reference", "producers/simulator/market", "producers/simulator/sources", "producers/yields",
+	"query/coins", "query/corrections", "query/earn", "query/explain", "query/fiat", "query/globalstats", "query/prices",
+	"query/providers", "query/records", "query/restatements", "query/sql", "query/stablecoins", "query/symbols", "query/system", "query/usage",
+	"schemas", "schemas/tables", "stream/faults", "stream/history", "stream/history/rows", "stream/latest",
 }
 
 // unraced are quick tests which the race detector is spared, where it takes up to ten times as long: one goroutine decodes, and one client

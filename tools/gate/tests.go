@@ -20,7 +20,7 @@ const (
 	killsVariable = "MARKETLOG_KILLS"
 
 	quickKills = "3"
-	slowKills  = "15"
+	slowKills  = "10"
 )
 
 // wholeVariable is set where the slow stage follows the quick one, which then leaves to it what it would run as well, with more kills
@@ -40,10 +40,8 @@ func quick(out io.Writer) []result {
 		fmt.Fprintln(out, "the slow stage follows: the tests that it runs with the race detector, and the kills, are left to it")
 	}
 	run, spared := quickRuns(list, whole)
-	// What reads the chart compiles Helm and the types of Kubernetes, which takes a minute and a half of a processor, once.
-	chart := testRun{name: "chart", tier: "chart", folder: chartTools, kills: quickKills, yields: true, arguments: []string{"./..."}}
 	beside := make(chan []result, 1)
-	go func() { beside <- slices.Concat(spared.results(), chart.results()) }()
+	go func() { beside <- spared.results() }()
 	results := append(run.results(), <-beside...)
 	tools := testRun{name: "tools", tier: "tools", folder: "tools", kills: quickKills, arguments: []string{"./..."}}
 	client := testRun{name: "client", tier: "client", folder: clientFolder, kills: quickKills, arguments: []string{"./..."}}

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Builds Prometheus' promtool, which tests the alerts and runs the queries of the dashboards, into the user's cache folder,
-# once. A module of its own pins it: it brings two hundred others, which no other tool should have to agree with.
+# once, unless the machine has one, as with Debian's package prometheus: building it takes minutes. A module of its own pins it:
+# it brings two hundred others, which no other tool should have to agree with.
 set -euo pipefail
+command -v promtool >/dev/null && exit 0
 cd "$(dirname "$0")"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
 [ "$(uname)" = Darwin ] && cache=$HOME/Library/Caches
