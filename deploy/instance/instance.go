@@ -85,9 +85,11 @@ type Instance struct {
 	// Retrying is held while dead letters are retried.
 	Retrying sync.Mutex
 
+	engineMu sync.Mutex // is held while the engine opens
+	engine   *engine.Engine
+
 	mu      sync.Mutex
 	broker  *embedded.Broker
-	engine  *engine.Engine
 	people  *sqlport.Reader // runs people's statements; nil: none
 	history *history.Store
 	latest  *latest.Store
@@ -166,8 +168,15 @@ func (in *Instance) Open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in.closers = append(in.closers, in.position.Open(client))
+	in.onClose(in.position.Open(client))
 	return nil
+}
+
+// onClose has Close call what undoes something that was opened.
+func (in *Instance) onClose(undo func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.closers = append(in.closers, undo)
 }
 
 // Opening notes what is under way before the roles run; empty: they do.
@@ -233,7 +242,7 @@ func (in *Instance) openBroker(ctx context.Context) (addr string, err error) {
 		defer close(swept)
 		broker.Sweep(sweep, sweepInterval)
 	}()
-	in.closers = append(in.closers, func() {
+	in.onClose(func() {
 		stop()
 		<-swept
 		broker.Close()
@@ -263,8 +272,8 @@ func (in *Instance) Engine() (*engine.Engine, error) {
 	if len(in.Config.ClickHouse.Addr) > 0 {
 		return nil, errors.New("opening the embedded engine: the configuration names an outside ClickHouse")
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.engineMu.Lock()
+	defer in.engineMu.Unlock()
 	if in.engine != nil {
 		return in.engine, nil
 	}
@@ -274,7 +283,7 @@ func (in *Instance) Engine() (*engine.Engine, error) {
 		return nil, err
 	}
 	in.engine = e
-	in.closers = append(in.closers, func() {
+	in.onClose(func() {
 		if err := e.Close(); err != nil {
 			in.Log.Error("closing the engine", "error", err)
 		}
@@ -285,8 +294,8 @@ func (in *Instance) Engine() (*engine.Engine, error) {
 
 // UseEngine gives the instance an engine that somebody else opened and closes, before the first call of Engine.
 func (in *Instance) UseEngine(e *engine.Engine) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.engineMu.Lock()
+	defer in.engineMu.Unlock()
 	in.engine = e
 }
 

@@ -79,6 +79,8 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	if err := in.Disk.AwaitRoom(ctx); err != nil {
 		return supervise.Stopped(ctx, err)
 	}
+	opened := openEngine(in, role)
+	defer func() { <-opened }() // before the instance is closed
 	if role != "engine" {
 		if err := awaitServers(ctx, log, func() error { return in.Open(ctx) }); err != nil {
 			return supervise.Stopped(ctx, err)
@@ -134,6 +136,21 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	}
 	in.Opening("")
 	return supervise.RunStages(ctx, stages, drainLimit, health, log)
+}
+
+// openEngine opens the embedded engine of a role that has one, while the log is opened, which takes as long. Where it fails the stages
+// try it again, and return why. The channel is closed when it is over.
+func openEngine(in *instance.Instance, role string) <-chan struct{} {
+	over := make(chan struct{})
+	if len(in.Config.ClickHouse.Addr) > 0 || role != "run" && role != "process" {
+		close(over)
+		return over
+	}
+	go func() {
+		defer close(over)
+		_, _ = in.Engine()
+	}()
+	return over
 }
 
 func buildStages(ctx context.Context, in *instance.Instance, role string, at Ports, own *operations.OwnBackfill, fresh *firstFresh) ([]supervise.Stage, error) {
