@@ -52,6 +52,9 @@ func (c Config) LogBounds(ctx context.Context, topics ...string) (starts, ends O
 			continue
 		}
 		for partition, start := range partitions {
+			if start == 0 { // nothing was before that could be archived: the archive, which may be away, is not asked
+				continue
+			}
 			if partitions[partition], err = c.Archive.Start(ctx, topic, partition, start); err != nil {
 				return nil, nil, fmt.Errorf("finding the start of %s/%d: %w", topic, partition, err)
 			}
@@ -81,7 +84,7 @@ func (c Config) LogOffsetsFrom(ctx context.Context, at time.Time, topics ...stri
 		}
 		for partition, offset := range partitions {
 			start := held[topic][partition]
-			if offset > start { // the brokers have one before that time, and all since
+			if start == 0 || offset > start { // the brokers have all of the log, or one before that time and all since
 				continue
 			}
 			first, err := c.Archive.Start(ctx, topic, partition, start)

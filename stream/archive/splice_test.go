@@ -117,3 +117,37 @@ func TestGroupsReadBehindTheBroker(t *testing.T) {
 		t.Errorf("a group jumped over %v, want %v", jumps, want)
 	}
 }
+
+// TestALogThatIsWholeOnTheBrokerNeedsNoArchive finds the start of a log of which nothing was deleted, with a bucket that is away: a process
+// that starts meanwhile reads its corrections, and makes prices. Where records were deleted, the archive is asked.
+func TestALogThatIsWholeOnTheBrokerNeedsNoArchive(t *testing.T) {
+	r := streamtest.Rand(t)
+	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
+	client := newTopic(t, cfg)
+	at := time.UnixMilli(1_790_000_000_000)
+	begin := at
+	produced(t, client, r, &at, []archive.Cutter{{Rule: rules[topic]}, {Rule: rules[topic]}})
+	away, err := archive.NewBucket(archive.BucketConfig{Endpoint: "http://127.0.0.1:1", Bucket: "example-log", AccessKey: "a", SecretKey: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Archive = archive.NewLog(away, cfg, rules)
+	starts, ends, err := cfg.LogBounds(t.Context(), topic)
+	if err != nil || starts[topic][0] != 0 || starts[topic][1] != 0 {
+		t.Errorf("the log begins at %v, %v; want the broker's starts", starts, err)
+	}
+	if from, err := cfg.LogOffsetsFrom(t.Context(), begin, topic); err != nil || from[topic][0] != 0 || from[topic][1] != 0 {
+		t.Errorf("its first time is at %v, %v", from, err)
+	}
+	var offsets kadm.Offsets
+	offsets.AddOffset(topic, 0, ends[topic][0], -1)
+	if _, err := kadm.NewClient(client).DeleteRecords(t.Context(), offsets); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := cfg.LogBounds(t.Context(), topic); !errors.Is(err, archive.ErrUnavailable) {
+		t.Errorf("records were deleted: got %v, want an archive that is not available", err)
+	}
+	if _, err := cfg.LogOffsetsFrom(t.Context(), begin, topic); !errors.Is(err, archive.ErrUnavailable) {
+		t.Errorf("records were deleted: got %v, want an archive that is not available", err)
+	}
+}
