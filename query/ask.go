@@ -46,16 +46,18 @@ func (s *Server) ask(ctx *fasthttp.RequestCtx, who Caller, e *compiled, params m
 		return Answer{}, s.planRequired(who.Plan, e.Needs)
 	}
 	var verdict limits.Decision
+	_, costly := params[e.costly]
+	class := e.class(costly)
 	if !e.Uncounted {
 		var err error
-		if verdict, err = s.admit(nil, who, e.Class, now); err != nil {
+		if verdict, err = s.admit(nil, who, class, now); err != nil {
 			return Answer{}, err
 		}
 	}
 	answer, err := s.answer(ctx, e, who, namedArguments(params))
 	if err != nil && !e.Uncounted {
 		if shown, _ := asError(err); shown.Status >= http.StatusInternalServerError {
-			s.deps.Limiter.Undo(who.Grant.Budget, who.Plan, e.Class, verdict)
+			s.deps.Limiter.Undo(who.Grant.Budget, who.Plan, class, verdict)
 		}
 	}
 	return answer, err

@@ -47,6 +47,8 @@ type Endpoint struct {
 	// Body and ToolBody are zero values of the types of a success's body, in the reference and in
 	// the tool view; ToolBody is nil where both are one.
 	Body, ToolBody any
+	// Explanations is a zero value of the type of what the parameter explain adds to the body; nil where there is none.
+	Explanations any
 	// Tool is the name of the tool that asks this endpoint, in snake case, unique; empty for none.
 	Tool string
 	// ToolSet is the smallest set of tools that Tool belongs to.
@@ -96,7 +98,10 @@ type compiled struct {
 	refused []refusal
 	// planned and stored mean that one of Params is.
 	planned, stored bool
-	metrics         *operationMetrics
+	// costly is the parameter, in the query, with a class of its own, which is costlyClass; empty for none.
+	costly      string
+	costlyClass limits.Class
+	metrics     *operationMetrics
 }
 
 // refusal is a parameter that an endpoint does not have, and what it answers to one who gives it.
@@ -128,6 +133,14 @@ func refuseEssential(endpoints []*compiled) {
 	}
 }
 
+// class is what a request costs, with its costly parameter or without.
+func (c *compiled) class(costly bool) limits.Class {
+	if costly {
+		return c.costlyClass
+	}
+	return c.Class
+}
+
 func compile(e Endpoint) (*compiled, error) {
 	c := &compiled{Endpoint: &e, segments: strings.Split(strings.Trim(e.Path, "/"), "/"), cache: []byte("private, max-age=0, must-revalidate")}
 	switch {
@@ -148,6 +161,9 @@ func compile(e Endpoint) (*compiled, error) {
 		}
 		c.defaults = append(c.defaults, v)
 		c.planned, c.stored = c.planned || p.Planned, c.stored || p.Stored
+		if p.Class > e.Class {
+			c.costly, c.costlyClass = p.Name, p.Class
+		}
 		if p.In == Path {
 			inPath++
 			if !strings.Contains(e.Path, "{"+p.Name+"}") {

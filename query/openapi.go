@@ -270,6 +270,10 @@ func (c *compiled) requestBody() *huma.RequestBody {
 // schema is that of a success, of either form where there are two.
 func (c *compiled) schema(registry huma.Registry) *huma.Schema {
 	reference := registry.Schema(reflect.TypeOf(c.Body), true, c.ID)
+	if c.Explanations != nil {
+		added := *registry.Schema(reflect.TypeOf(c.Explanations), true, c.ID+"Explanations")
+		registry.SchemaFromRef(reference.Ref).Properties["explanations"] = &added
+	}
 	if c.ToolBody == nil {
 		return reference
 	}

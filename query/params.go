@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -80,6 +81,10 @@ type Param struct {
 	Planned bool
 	// Stored parameters ask for what a store holds: a request with one waits for it as others do, even where its endpoint is Hot.
 	Stored bool
+	// Untold parameters are no arguments of tools.
+	Untold bool
+	// Class is what a request with the parameter costs, where it is more than its endpoint's.
+	Class limits.Class
 	// OrZero lets a Number be 0 too. Beyond Most it is lowered to it as an Integer is; 0 is no bound.
 	OrZero bool
 	Most   float64

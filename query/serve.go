@@ -51,17 +51,18 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 	if err != nil {
 		return s.fail(ctx, err)
 	}
+	args := fiberArguments{c: c}
+	class := e.class(e.costly != "" && !args.bare() && args.has(e.costly))
 	if !who.Plan.Allows(e.Needs) {
-		s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
+		s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, class, started))
 		return s.fail(ctx, s.planRequired(who.Plan, e.Needs))
 	}
 	var verdict limits.Decision
 	if e.Uncounted {
-		s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, e.Class, started))
-	} else if verdict, err = s.admit(ctx, who, e.Class, started); err != nil {
+		s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, class, started))
+	} else if verdict, err = s.admit(ctx, who, class, started); err != nil {
 		return s.fail(ctx, err)
 	}
-	args := fiberArguments{c: c}
 	if e.Method == http.MethodPost {
 		if args.fields, err = jsonFields(ctx); err != nil {
 			return s.fail(ctx, err)
@@ -71,7 +72,7 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 	if err != nil {
 		status := s.fail(ctx, err)
 		if status >= http.StatusInternalServerError && !e.Uncounted {
-			s.deps.Limiter.Undo(who.Grant.Budget, who.Plan, e.Class, verdict)
+			s.deps.Limiter.Undo(who.Grant.Budget, who.Plan, class, verdict)
 		}
 		return status
 	}

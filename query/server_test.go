@@ -82,7 +82,8 @@ func testEndpoints(cold chan struct{}) []Endpoint {
 			return Encode(echoBody{Data: map[string]any{"name": r.Text("name")}})
 		}}),
 		get("/api/v1/things/top", "topThings", Endpoint{MaxAge: 5 * time.Minute, Params: echoParams}),
-		get("/api/v1/hot", "hot", Endpoint{Hot: true, Params: append([]Param{{Name: "past", Kind: Time, Stored: true, Doc: "When."}}, echoParams...)}),
+		get("/api/v1/hot", "hot", Endpoint{Hot: true, Params: append([]Param{{Name: "past", Kind: Time, Stored: true, Doc: "When."},
+			{Name: "whole", Kind: Flag, Class: limits.Charts, Doc: "More, which costs more."}}, echoParams...)}),
 		get("/api/v1/cold", "cold", Endpoint{Params: echoParams}),
 		get("/api/v1/charts/x", "charts", Endpoint{Class: limits.Charts, Params: echoParams}),
 		get("/api/v1/planned", "planned", Endpoint{Params: []Param{{Name: "asOf", Kind: Time, Planned: true, Doc: "When."}}, Handle: func(context.Context, *Request) (Answer, error) {
@@ -418,8 +419,8 @@ func TestLimitsAreAnnouncedAndHeld(t *testing.T) {
 		p.PerMinute, p.ChartsPerMinute = 3, 2
 		d.Plans[limits.PlanFree] = p
 	})
-	for i := range 2 {
-		r := s.do(t, "GET", "/api/v1/charts/x", "key-free")
+	for i, path := range []string{"/api/v1/charts/x", "/api/v1/hot?whole=1"} {
+		r := s.do(t, "GET", path, "key-free")
 		if want := fmt.Sprint(1 - i); r.status != 200 || r.header.Get("X-RateLimit-Limit") != "2" || r.header.Get("X-RateLimit-Remaining") != want {
 			t.Errorf("chart %d: got %d, %s of %s left, want %s of 2", i, r.status, r.header.Get("X-RateLimit-Remaining"), r.header.Get("X-RateLimit-Limit"), want)
 		}
@@ -440,6 +441,23 @@ func TestLimitsAreAnnouncedAndHeld(t *testing.T) {
 	}
 	if r := s.do(t, "GET", "/api/v1/hot", "key-pro"); r.status != 200 {
 		t.Errorf("another budget is refused: %d", r.status)
+	}
+}
+
+// A parameter that tools are not told of is no argument of theirs, and refused where it is given.
+func TestToolsAreNotToldOfEveryParameter(t *testing.T) {
+	c, err := compile(Endpoint{Method: http.MethodGet, Path: "/api/v1/x", ID: "x", Tool: "x", Summary: "A test.", Body: echoBody{}, Handle: echo,
+		Params: []Param{{Name: "limit", Kind: Integer, Min: 1, Max: 9, Doc: "Rows."}, {Name: "whole", Kind: Flag, Untold: true, Doc: "More."}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := c.toolInput()
+	if err != nil || strings.Contains(string(input), "whole") || !strings.Contains(string(input), "limit") {
+		t.Errorf("the tool is told of %s, %v", input, err)
+	}
+	_, err = c.toolArguments(map[string]json.RawMessage{"limit": json.RawMessage("2"), "whole": json.RawMessage("true")})
+	if fault := (*Error)(nil); !errors.As(err, &fault) || fault.Fields["whole"] == nil || fault.Fields["limit"] != nil {
+		t.Errorf("got %v, want a refusal of whole", err)
 	}
 }
 

@@ -138,6 +138,13 @@ func (c *compiled) toolArguments(arguments map[string]json.RawMessage) (toolArgu
 	for i := range c.Params {
 		p := &c.Params[i]
 		raw, given := arguments[p.Name]
+		if given && p.Untold {
+			if faults == nil {
+				faults = map[string][]string{}
+			}
+			faults[p.Name] = []string{"is not an argument of this tool: leave it out"}
+			continue
+		}
 		if p.ToolDefault != "" && (!given || string(raw) == "null") {
 			args.texts[p.Name] = []string{p.ToolDefault}
 			continue

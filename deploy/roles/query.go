@@ -227,7 +227,8 @@ func (a *apiRole) run(ctx context.Context) error {
 	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
 	cataloged := query.Settled(catalog.Settle, referenceTail.Waiting, rowsTail.Waiting)
 	rated := query.Settled(yieldStore.Settle, yieldTail.Waiting)
-	endpoints := slices.Concat(
+	explaining := explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log, Pegs: pegging.Statistics(), Currencies: pastCurrencies})
+	endpoints := explaining.Inline(slices.Concat(
 		query.After(priced.Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),
 		query.After(yields.New(yieldStore, priceCache, catalog, past, yields.Served{
@@ -241,12 +242,12 @@ func (a *apiRole) run(ctx context.Context) error {
 		query.After(providing.Endpoints(), rated, cataloged),
 		query.After(symbols.New(catalog, priceCache, rates, past, overrides).Endpoints(), cataloged, ratesTail.Waiting),
 		usage.New(limiter, past, time.Now).Endpoints(),
-		query.After(explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log, Currencies: pastCurrencies}).Endpoints(), cataloged, rated),
+		query.After(explaining.Endpoints(), cataloged, rated),
 		records.New(log, func() bool { return a.simulated(priceCache) }).Endpoints(),
 		query.After(restatements.New(catalog, past, func() bool { return a.simulated(priceCache) }).Endpoints(), cataloged),
 		corrections.New(past, func() bool { return a.simulated(priceCache) }).Endpoints(),
 		system.New(in.Metrics, in.Config.Feeds == "sim").Endpoints(),
-	)
+	), cataloged, rated)
 	lacking := in.Lacking()
 	server, err := a.newServer(listener, limiter, table, endpoints, hub, a.simulated(priceCache), []query.Readiness{
 		{Name: "disk", Waiting: lacking["disk"]},

@@ -21,8 +21,8 @@ type TopBody struct {
 type TopCoin struct {
 	Compact
 	ImageURL                 string   `json:"imageUrl,omitempty"`
-	PriceChangePercentage24h *float64 `json:"priceChangePercentage24h,omitempty" doc:"Percent"`
-	TotalVolume              *float64 `json:"totalVolume,omitempty" doc:"USD, 24 hours"`
+	PriceChangePercentage24h *float64 `json:"priceChangePercentage24h,omitempty" explain:"market/{id}/change24h" doc:"Percent"`
+	TotalVolume              *float64 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h" doc:"USD, 24 hours"`
 }
 
 func (u *Unit) top() query.Endpoint {
@@ -78,8 +78,8 @@ type TrendingBody struct {
 type TrendingCoin struct {
 	Compact
 	ImageURL                 string   `json:"imageUrl,omitempty"`
-	PriceChangePercentage24h float64  `json:"priceChangePercentage24h" doc:"Percent"`
-	TotalVolume              *float64 `json:"totalVolume,omitempty" doc:"USD, 24 hours"`
+	PriceChangePercentage24h float64  `json:"priceChangePercentage24h" explain:"market/{id}/change24h" doc:"Percent"`
+	TotalVolume              *float64 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h" doc:"USD, 24 hours"`
 	TrendRank                int      `json:"trendRank" doc:"1 is the largest gain"`
 }
 

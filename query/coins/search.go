@@ -24,7 +24,7 @@ type SearchToolBody struct {
 // FoundCoin is a coin in both forms at once.
 type FoundCoin struct {
 	Compact
-	MarketCapRank int    `json:"marketCapRank,omitempty" doc:"The same as rank"`
+	MarketCapRank int    `json:"marketCapRank,omitempty" explain:"market/{id}/rank" doc:"The same as rank"`
 	ImageURL      string `json:"imageUrl,omitempty"`
 }
 

@@ -27,35 +27,35 @@ type StatisticsMeta struct {
 type Statistics struct {
 	CoinID                       string                   `json:"coinId" example:"bitcoin"`
 	Symbol                       string                   `json:"symbol" example:"btc" doc:"Lower case"`
-	Price                        *float64                 `json:"price,omitempty"`
+	Price                        *float64                 `json:"price,omitempty" explain:"market/{coinId}/price"`
 	PriceSource                  string                   `json:"priceSource,omitempty" doc:"median of our venues, or the reference source of the price of a coin that none of them trades"`
-	MarketCap                    *float64                 `json:"marketCap,omitempty"`
-	MarketCapRank                int                      `json:"marketCapRank,omitempty"`
-	FullyDilutedValuation        *float64                 `json:"fullyDilutedValuation,omitempty"`
-	TotalVolume                  *float64                 `json:"totalVolume,omitempty" doc:"Within 24 hours"`
+	MarketCap                    *float64                 `json:"marketCap,omitempty" explain:"market/{coinId}/marketCap"`
+	MarketCapRank                int                      `json:"marketCapRank,omitempty" explain:"market/{coinId}/rank"`
+	FullyDilutedValuation        *float64                 `json:"fullyDilutedValuation,omitempty" explain:"market/{coinId}/fullyDilutedValuation"`
+	TotalVolume                  *float64                 `json:"totalVolume,omitempty" explain:"market/{coinId}/volume24h" doc:"Within 24 hours"`
 	VolumeToMarketCap            *float64                 `json:"volumeToMarketCap,omitempty" doc:"A ratio, not percent"`
-	High24h                      *float64                 `json:"high24h,omitempty"`
-	Low24h                       *float64                 `json:"low24h,omitempty"`
-	PriceChange24h               *float64                 `json:"priceChange24h,omitempty"`
-	PriceChangePercentage1h      *float64                 `json:"priceChangePercentage1h,omitempty"`
-	PriceChangePercentage24h     *float64                 `json:"priceChangePercentage24h,omitempty"`
-	PriceChangePercentage7d      *float64                 `json:"priceChangePercentage7d,omitempty"`
-	PriceChangePercentage14d     *float64                 `json:"priceChangePercentage14d,omitempty"`
-	PriceChangePercentage30d     *float64                 `json:"priceChangePercentage30d,omitempty"`
-	PriceChangePercentage60d     *float64                 `json:"priceChangePercentage60d,omitempty"`
-	PriceChangePercentage200d    *float64                 `json:"priceChangePercentage200d,omitempty"`
-	PriceChangePercentage1y      *float64                 `json:"priceChangePercentage1y,omitempty"`
-	MarketCapChange24h           *float64                 `json:"marketCapChange24h,omitempty"`
-	MarketCapChangePercentage24h *float64                 `json:"marketCapChangePercentage24h,omitempty"`
-	ATH                          *float64                 `json:"ath,omitempty"`
+	High24h                      *float64                 `json:"high24h,omitempty" explain:"market/{coinId}/high24h"`
+	Low24h                       *float64                 `json:"low24h,omitempty" explain:"market/{coinId}/low24h"`
+	PriceChange24h               *float64                 `json:"priceChange24h,omitempty" explain:"market/{coinId}/priceChange24h"`
+	PriceChangePercentage1h      *float64                 `json:"priceChangePercentage1h,omitempty" explain:"market/{coinId}/change1h"`
+	PriceChangePercentage24h     *float64                 `json:"priceChangePercentage24h,omitempty" explain:"market/{coinId}/change24h"`
+	PriceChangePercentage7d      *float64                 `json:"priceChangePercentage7d,omitempty" explain:"market/{coinId}/change7d"`
+	PriceChangePercentage14d     *float64                 `json:"priceChangePercentage14d,omitempty" explain:"market/{coinId}/change14d"`
+	PriceChangePercentage30d     *float64                 `json:"priceChangePercentage30d,omitempty" explain:"market/{coinId}/change30d"`
+	PriceChangePercentage60d     *float64                 `json:"priceChangePercentage60d,omitempty" explain:"market/{coinId}/change60d"`
+	PriceChangePercentage200d    *float64                 `json:"priceChangePercentage200d,omitempty" explain:"market/{coinId}/change200d"`
+	PriceChangePercentage1y      *float64                 `json:"priceChangePercentage1y,omitempty" explain:"market/{coinId}/change1y"`
+	MarketCapChange24h           *float64                 `json:"marketCapChange24h,omitempty" explain:"market/{coinId}/marketCapChange24h"`
+	MarketCapChangePercentage24h *float64                 `json:"marketCapChangePercentage24h,omitempty" explain:"market/{coinId}/marketCapChangePercent24h"`
+	ATH                          *float64                 `json:"ath,omitempty" explain:"market/{coinId}/ath"`
 	ATHDate                      string                   `json:"athDate,omitempty" format:"date-time"`
 	ATHChangePercentage          *float64                 `json:"athChangePercentage,omitempty" doc:"Change from the all-time high to the price"`
-	ATL                          *float64                 `json:"atl,omitempty"`
+	ATL                          *float64                 `json:"atl,omitempty" explain:"market/{coinId}/atl"`
 	ATLDate                      string                   `json:"atlDate,omitempty" format:"date-time"`
 	ATLChangePercentage          *float64                 `json:"atlChangePercentage,omitempty" doc:"Change from the all-time low to the price"`
-	CirculatingSupply            *float64                 `json:"circulatingSupply,omitempty"`
-	TotalSupply                  *float64                 `json:"totalSupply,omitempty"`
-	MaxSupply                    *query.Nullable[float64] `json:"maxSupply,omitempty" doc:"null if unlimited"`
+	CirculatingSupply            *float64                 `json:"circulatingSupply,omitempty" explain:"market/{coinId}/circulatingSupply"`
+	TotalSupply                  *float64                 `json:"totalSupply,omitempty" explain:"market/{coinId}/totalSupply"`
+	MaxSupply                    *query.Nullable[float64] `json:"maxSupply,omitempty" explain:"market/{coinId}/maxSupply" doc:"null if unlimited"`
 	SupplySource                 string                   `json:"supplySource,omitempty"`
 	Providers                    int                      `json:"providers" doc:"Venues that the newest price is computed from"`
 	Confidence                   *float64                 `json:"confidence,omitempty" doc:"USD; half width of the confidence interval of the newest price"`

@@ -60,23 +60,23 @@ type Product struct {
 type Variant struct {
 	VariantID        string    `json:"variantId"`
 	Status           string    `json:"status" enum:"open,silent,replaced,closed"`
-	Rate             float64   `json:"rate" doc:"Percent per year, compounded (APY); equal to apy"`
-	BaseRate         float64   `json:"baseRate" doc:"Without rewards in other tokens; the lowest of the tiers"`
-	MaxRate          float64   `json:"maxRate" doc:"The highest of the tiers"`
-	APR              float64   `json:"apr"`
-	APY              float64   `json:"apy"`
-	RewardRate       *float64  `json:"rewardRate,omitempty" doc:"The part paid in other tokens"`
+	Rate             float64   `json:"rate" explain:"earn/{productId}/{variantId}/rate" doc:"Percent per year, compounded (APY); equal to apy"`
+	BaseRate         float64   `json:"baseRate" explain:"earn/{productId}/{variantId}/baseRate" doc:"Without rewards in other tokens; the lowest of the tiers"`
+	MaxRate          float64   `json:"maxRate" explain:"earn/{productId}/{variantId}/maxRate" doc:"The highest of the tiers"`
+	APR              float64   `json:"apr" explain:"earn/{productId}/{variantId}/apr"`
+	APY              float64   `json:"apy" explain:"earn/{productId}/{variantId}/apy"`
+	RewardRate       *float64  `json:"rewardRate,omitempty" explain:"earn/{productId}/{variantId}/rewardRate" doc:"The part paid in other tokens"`
 	Compounding      string    `json:"compounding,omitempty" doc:"Assumed compounding frequency of an APR; absent if the source reported an APY"`
 	Term             string    `json:"term,omitempty" doc:"flexible, or a number of days such as 30d"`
-	LockupDays       *float64  `json:"lockupDays,omitempty"`
+	LockupDays       *float64  `json:"lockupDays,omitempty" explain:"earn/{productId}/{variantId}/lockupDays"`
 	Tiers            []Tier    `json:"tiers"`
-	MinDeposit       *float64  `json:"minDeposit,omitempty" doc:"Units of the coin"`
-	Cap              *float64  `json:"cap,omitempty" doc:"Units of the coin; for protocols, the remaining capacity"`
+	MinDeposit       *float64  `json:"minDeposit,omitempty" explain:"earn/{productId}/{variantId}/minDeposit" doc:"Units of the coin"`
+	Cap              *float64  `json:"cap,omitempty" explain:"earn/{productId}/{variantId}/cap" doc:"Units of the coin; for protocols, the remaining capacity"`
 	Payout           string    `json:"payout,omitempty"`
-	WithdrawalNotice *float64  `json:"withdrawalNotice,omitempty" doc:"Days"`
-	TVL              *float64  `json:"tvl,omitempty" doc:"USD"`
+	WithdrawalNotice *float64  `json:"withdrawalNotice,omitempty" explain:"earn/{productId}/{variantId}/withdrawalNotice" doc:"Days"`
+	TVL              *float64  `json:"tvl,omitempty" explain:"earn/{productId}/{variantId}/tvl" doc:"USD"`
 	Promo            bool      `json:"promo"`
-	Confidence       float64   `json:"confidence" doc:"0 to 1"`
+	Confidence       float64   `json:"confidence" explain:"earn/{productId}/{variantId}/confidence" doc:"0 to 1"`
 	Collection       string    `json:"collection" enum:"api"`
 	VerifiedAt       string    `json:"verifiedAt" format:"date-time" doc:"When the source last reported it; updated at least hourly"`
 	Countries        Countries `json:"countries"`
@@ -89,9 +89,9 @@ type Variant struct {
 // Tier is the rate of the part of an amount between two bounds, in units of the coin.
 type Tier struct {
 	From float64  `json:"from"`
-	To   *float64 `json:"to,omitempty" doc:"Absent if there is no upper bound"`
-	Rate float64  `json:"rate"`
-	APR  float64  `json:"apr"`
+	To   *float64 `json:"to,omitempty" explain:"earn/{productId}/{variantId}/tiers/{from}/to" doc:"Absent if there is no upper bound"`
+	Rate float64  `json:"rate" explain:"earn/{productId}/{variantId}/tiers/{from}/rate"`
+	APR  float64  `json:"apr" explain:"earn/{productId}/{variantId}/tiers/{from}/apr"`
 }
 
 // Countries are by ISO 3166 code: as the source reports, and by the terms of the exchange; both empty where neither states any.

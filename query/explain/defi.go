@@ -35,7 +35,26 @@ var defiFields = []defiField{
 	{"defiToCefiRatio", "", "totalTvl / cefiTvl", func(s *eventsv1.DefiSummary) *float64 { return s.DefiToCefiRatio }, func(s *eventsv1.DefiSummary) *float64 { return &s.TotalTvl }},
 	{"protocolCount", "", "number of protocols with locked value, without exchanges", func(s *eventsv1.DefiSummary) *float64 { return counted(s.ProtocolCount) },
 		func(s *eventsv1.DefiSummary) *float64 { return counted(s.ProtocolCount) }},
+	defiSum("lendingBorrowed", "sum of what is borrowed over the protocols of category Lending", lendingBorrowed),
+	{"lendingUtilization", percent, "lendingBorrowed / (lendingTvl + lendingBorrowed) x 100", func(s *eventsv1.DefiSummary) *float64 { return s.Lending.Utilization }, lendingBorrowed},
+	{"lendingProtocolCount", "", "number of protocols of category Lending", lendingProtocols, lendingProtocols},
+	defiSum("totalStaked", "sum of tvl over the protocols of categories Liquid Staking and Staking Pool", totalStaked),
+	{"liquidStakingDominance", percent, "stakingTvl / totalStaked x 100", func(s *eventsv1.DefiSummary) *float64 { return s.Staking.LiquidDominance }, totalStaked},
+	defiSum("totalCollateral", "sum of tvl and what is borrowed over the protocols from which anything is", totalCollateral),
+	{"collateralizationRatio", percent, "totalCollateral / borrowingTvl x 100", func(s *eventsv1.DefiSummary) *float64 { return s.Borrowing.CollateralizationRatio }, totalCollateral},
+	{"borrowingUtilization", percent, "borrowingTvl / totalCollateral x 100", func(s *eventsv1.DefiSummary) *float64 { return s.Borrowing.Utilization }, totalCollateral},
 }
+
+func lendingBorrowed(s *eventsv1.DefiSummary) *float64 { return known(s.GetLending().GetBorrowed()) }
+func lendingProtocols(s *eventsv1.DefiSummary) *float64 {
+	return counted(s.GetLending().GetProtocolCount())
+}
+func totalStaked(s *eventsv1.DefiSummary) *float64 { return known(s.GetStaking().GetStaked()) }
+func totalCollateral(s *eventsv1.DefiSummary) *float64 {
+	return known(s.GetBorrowing().GetCollateral())
+}
+
+func known(value float64) *float64 { return &value }
 
 func defiFieldNames() []string {
 	names := make([]string, len(defiFields))
@@ -95,6 +114,10 @@ func (w *work) defi(ctx context.Context, name string, parts []string) (*Node, er
 		return nil, err
 	}
 	in := schemas.DefiInputs{}
+	unit := field.unit
+	if unit == percent { // a share of what is locked or borrowed
+		unit = usd
+	}
 	for _, p := range protocols {
 		in.Protocols = append(in.Protocols, p.reported)
 		alone := schemas.NewDefiSummary(summary.Time, schemas.DefiInputs{Protocols: []*eventsv1.DefiProtocol{p.reported}})
@@ -105,7 +128,7 @@ func (w *work) defi(ctx context.Context, name string, parts []string) (*Node, er
 			}
 		}
 		if value := field.part(alone); *value > 0 {
-			n.Inputs = append(n.Inputs, stated("protocol/"+p.reported.Slug+"/"+field.name, value, field.unit, p.reported.Heard, p.at))
+			n.Inputs = append(n.Inputs, stated("protocol/"+p.reported.Slug+"/"+field.name, value, unit, p.reported.Heard, p.at))
 		}
 	}
 	if again := schemas.NewDefiSummary(summary.Time, in); again != nil {

@@ -36,6 +36,14 @@ var globalFields = []globalField{
 		value: func(s *eventsv1.Summary) *float64 { return &s.EthDominance }},
 	{name: "marketCapChange24h", unit: percent, formula: "(sum of marketCap / sum of (marketCap - marketCapChange24h) - 1) x 100, over the ranked coins of which both are known",
 		part: capPart, partField: "marketCap", value: func(s *eventsv1.Summary) *float64 { return s.MarketCapChange24H }},
+	{name: "trend24h", formula: "marketCapChange24h / 100", part: capPart, partField: "marketCap",
+		value: func(s *eventsv1.Summary) *float64 {
+			if s.MarketCapChange24H == nil {
+				return nil
+			}
+			fraction := *s.MarketCapChange24H / 100
+			return &fraction
+		}},
 	{name: "volumeChange24h", unit: percent, formula: "(totalVolume24h / that of 24 hours before - 1) x 100", partField: "volume24h",
 		part:  func(m *eventsv1.Market) *float64 { return m.Volume24H },
 		value: func(s *eventsv1.Summary) *float64 { return s.VolumeChange24H }},

@@ -8,9 +8,11 @@ import (
 
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/fiat"
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/prices"
+	"github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/stablecoins"
 )
 
@@ -21,7 +23,11 @@ func TestFieldsNameNumbersThereAre(t *testing.T) {
 		reflect.TypeFor[prices.Aggregated](): 2, reflect.TypeFor[coins.TableRow](): 17, reflect.TypeFor[coins.Coin](): 9, reflect.TypeFor[coins.Compact](): 3,
 		reflect.TypeFor[charts.Point](): 7, reflect.TypeFor[globalstats.Metrics](): 9, reflect.TypeFor[globalstats.Sentiment](): 7,
 		reflect.TypeFor[globalstats.FearGreed](): 1, reflect.TypeFor[globalstats.OwnFearGreed](): 1, reflect.TypeFor[globalstats.DefiOverview](): 8,
-		reflect.TypeFor[fiat.Currency](): 1, reflect.TypeFor[stablecoins.Entry](): 1,
+		reflect.TypeFor[fiat.Currency](): 1, reflect.TypeFor[stablecoins.Entry](): 6, reflect.TypeFor[stablecoins.Components](): 4,
+		reflect.TypeFor[coins.Statistics](): 23, reflect.TypeFor[coins.TopCoin](): 2, reflect.TypeFor[coins.TrendingCoin](): 2, reflect.TypeFor[coins.FoundCoin](): 1,
+		reflect.TypeFor[globalstats.Mover](): 6, reflect.TypeFor[globalstats.Summary](): 5, reflect.TypeFor[globalstats.DefiLending](): 4,
+		reflect.TypeFor[globalstats.DefiStaking](): 3, reflect.TypeFor[globalstats.DefiBorrowing](): 4,
+		reflect.TypeFor[rates.Entry](): 1, reflect.TypeFor[earn.Variant](): 12, reflect.TypeFor[earn.Tier](): 3,
 	} {
 		named := 0
 		for f := range of.Fields() {

@@ -16,7 +16,7 @@ import (
 )
 
 // rate explains a yield or a borrowing rate: what a provider pays or takes in a category, by the source's own id of the pool or by the
-// symbol, of which the largest pool counts.
+// symbol, of which the largest pool counts, or by the id that lists of rates have of it.
 func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, error) {
 	entries := w.Yields.Snapshot().Entries
 	at := w.now.UnixNano()
@@ -40,6 +40,8 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 		}
 		pools = append(pools, e.Pool)
 		switch {
+		case pool == e.Source+"|"+e.Category+"|"+e.Pool:
+			return w.rateOf(ctx, e, at)
 		case e.Pool == pool && (found == nil || found.Pool != pool):
 			found = e
 		case strings.EqualFold(e.Symbol, pool) && (found == nil || found.Pool != pool && e.GetTvlUsd() > found.GetTvlUsd()):
@@ -52,10 +54,13 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 		}
 		return nil, w.nearField(name, []string{"rate", provider, category, pool}, 3, pools)
 	}
-	e := found
+	return w.rateOf(ctx, found, at)
+}
+
+// rateOf explains an entry of rates as of a time, Unix nanoseconds.
+func (w *work) rateOf(ctx context.Context, e *eventsv1.RateEntry, at int64) (*Node, error) {
 	w.simulated = w.simulated || e.Simulated
-	number := "rate/" + e.Provider + "/" + e.Category + "/" + e.Pool
-	n := headline(number, &e.Apy, percent, e.Time)
+	n := headline(rateNumber(e), &e.Apy, percent, e.Time)
 	n.Method = &Method{Name: "apy", Version: max(e.Method, 1), Formula: "APY of " + cmp.Or(e.Said.GetRawUnit(), "the raw value") + compounded(e.Said.GetCompounding())}
 	if !views.RateCounts(e, at) {
 		n.Note = "does not count: " + cmp.Or(e.Shadowed, e.Unattached, "stale")

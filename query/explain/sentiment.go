@@ -27,6 +27,7 @@ var sentimentFields = []sentimentField{
 	{"negative", "", "number of coins of these ranks that fell", func(s *eventsv1.Sentiment) *float64 { return counted(s.Negative) }},
 	{"neutral", "", "number of coins of these ranks that did not move", func(s *eventsv1.Sentiment) *float64 { return counted(s.Neutral) }},
 	{"total", "", "number of coins of these ranks with a known change", func(s *eventsv1.Sentiment) *float64 { return counted(s.Total) }},
+	{"moved", "", "positive + negative", func(s *eventsv1.Sentiment) *float64 { return counted(s.Positive + s.Negative) }},
 	{"sentimentRatio", "", "positive / (positive + negative), 0.5 if none moved", func(s *eventsv1.Sentiment) *float64 { return &s.Ratio }},
 	{"averageChange24h", percent, "mean of change24h over the coins of these ranks", func(s *eventsv1.Sentiment) *float64 { return &s.AverageChange24H }},
 	{"medianChange24h", percent, "median of change24h over the coins of these ranks", func(s *eventsv1.Sentiment) *float64 { return &s.MedianChange24H }},

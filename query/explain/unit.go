@@ -54,6 +54,10 @@ type History interface {
 	Candles(ctx context.Context, coinID string, from, to time.Time) ([]*eventsv1.Candle, error)
 	// ClosedUntil returns the time up to which the candles of live minutes are there.
 	ClosedUntil(ctx context.Context) (time.Time, error)
+	// EarnVariantsAt returns the variants of an earn product as of a time.
+	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)
+	// PegSeries returns how far a stablecoin of the coin table lay from its peg in (from, to], one sample a step, oldest first.
+	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
 	// Summaries returns of each step in (from, to] the last summary of the whole market, oldest first.
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 }
@@ -65,6 +69,8 @@ type Deps struct {
 	Yields  *views.YieldStore
 	History History
 	Log     Log
+	// Pegs are the statistics that stablecoins are scored by.
+	Pegs *views.PegStatistics
 	// Currencies are what was known of them at past instants.
 	Currencies *views.PastCurrencies
 }
@@ -129,6 +135,7 @@ type work struct {
 	held     *wholeMarket
 	stated   *sourced
 	refolded map[string]*refolded
+	pegs     map[string]*keptPeg
 	begins   map[string]map[int32]int64
 }
 
@@ -178,18 +185,12 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	if err != nil {
 		return query.Answer{}, err
 	}
-	w := &work{Unit: u, now: r.Now, snapshot: u.Catalog.Snapshot(), minutes: map[int64]*minuteRows{}, refolded: map[string]*refolded{},
-		begins: map[string]map[int32]int64{}}
+	w, done, err := u.begin(ctx, r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	defer done()
 	w.asOf, w.past = r.Time("asOf")
-	select {
-	case u.turns <- struct{}{}:
-		defer func() { <-u.turns }()
-	case <-ctx.Done():
-		return query.Answer{}, faultOf(ctx.Err())
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		w.until = time.Now().Add(time.Until(deadline) / 2)
-	}
 	depth := r.Integer("depth")
 	node, err := w.explain(ctx, name, parts, int(depth))
 	if err != nil {
@@ -199,6 +200,21 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	answer, err := query.Encode(Body{node, Meta{Depth: depth, Clamped: r.Clamped(), Nodes: count(node)}})
 	answer.Simulated = w.simulated
 	return answer, err
+}
+
+// begin waits for a turn, which done gives back, and takes what is known now.
+func (u *Unit) begin(ctx context.Context, now time.Time) (w *work, done func(), err error) {
+	select {
+	case u.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, faultOf(ctx.Err())
+	}
+	w = &work{Unit: u, now: now, snapshot: u.Catalog.Snapshot(), minutes: map[int64]*minuteRows{}, refolded: map[string]*refolded{}, pegs: map[string]*keptPeg{},
+		begins: map[string]map[int32]int64{}}
+	if deadline, ok := ctx.Deadline(); ok {
+		w.until = time.Now().Add(time.Until(deadline) / 2)
+	}
+	return w, func() { <-u.turns }, nil
 }
 
 func count(n *Node) int {
@@ -239,7 +255,7 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		if err != nil {
 			return nil, err
 		}
-		return w.peg(ctx, coin, depth)
+		return w.pegNamed(ctx, coin, name, parts, depth)
 	case "fiat":
 		return w.currency(ctx, name, parts[1], depth)
 	case "global":
@@ -250,6 +266,8 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.fearGreed(ctx, name, parts, depth)
 	case "defi":
 		return w.defi(ctx, name, parts)
+	case "earn":
+		return w.earn(ctx, name, parts, depth)
 	default:
 		return w.rate(ctx, name, parts)
 	}

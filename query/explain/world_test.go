@@ -13,8 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/explain"
+	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -36,7 +39,8 @@ type world struct {
 	rows   map[string]*eventsv1.Market
 	inputs map[string][]*eventsv1.PriceInput
 	// protocols are by slug.
-	protocols map[string]*eventsv1.DefiProtocol
+	protocols  map[string]*eventsv1.DefiProtocol
+	statistics *views.PegStatistics
 	// ended is the last minute that was closed.
 	ended int64
 	// clocked states that sources have written a clock: what they state before the first one belongs to the minute after it.
@@ -80,7 +84,12 @@ func newWorld(t testing.TB) *world {
 			EventTime: w.Now.UnixNano(), IngestTime: w.Now.UnixNano()})
 	}
 	log := views.NewLog(w.reach, nil)
-	w.Serve(explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: w.History(), Log: log, Currencies: views.NewPastCurrencies(w.Catalog, log, w.History())}).Endpoints())
+	past := w.History()
+	pegging := stablecoins.New(w.Prices, w.Catalog, past, stablecoins.Served{})
+	w.statistics = pegging.Statistics()
+	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
+		Currencies: views.NewPastCurrencies(w.Catalog, log, past)})
+	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(), globalstats.New(w.Catalog, past).Endpoints())))
 	return w
 }
 
@@ -263,8 +272,8 @@ func (w *world) fixing(f *eventsv1.Fixing) {
 	w.Said(rec)
 }
 
-// offered is what a source pays, and the entry that the fold makes of it.
-func (w *world) offered(reported *eventsv1.Rate) {
+// offered is what a source pays, and the entry that the fold makes of it, with what the fold of earn products makes of that.
+func (w *world) offered(reported *eventsv1.Rate) *eventsv1.RateEntry {
 	offset := w.append(schemas.TopicRatesRaw, 0, reported.Source, reported.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
 		Body: &eventsv1.ReferenceRecord_Rate{Rate: reported}})
 	w.flush()
@@ -277,7 +286,21 @@ func (w *world) offered(reported *eventsv1.Rate) {
 	w.RateFolded(rec)
 	rec.Mark = &eventsv1.Mark{LogicVersion: 2, Offset: schemas.Minute(entry.Time)}
 	w.append(schemas.TopicRates, 0, "rate", entry.Time, rec)
+	if schemas.EarnOffered(entry) {
+		w.earned(schemas.NewEarnVariant(entry, schemas.Minute(entry.Time+minute-1)))
+	}
 	w.flush()
+	return entry
+}
+
+// earned is a row of a variant of an earn product.
+func (w *world) earned(row *eventsv1.EarnVariant) {
+	rec := &eventsv1.EarnRecord{Mark: &eventsv1.Mark{LogicVersion: 3, Offset: row.Time, Index: uint32(w.Offset())}, Body: &eventsv1.EarnRecord_Variant{Variant: row}}
+	r := w.append(schemas.TopicEarn, 0, row.ProductId, row.Time, rec)
+	w.flush()
+	var b rows.Batch
+	b.Add(rows.Place{Topic: schemas.TopicEarn, Offset: r.Offset}, rec)
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
 // locked is what is locked in a protocol, and borrowed from it.

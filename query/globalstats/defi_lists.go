@@ -16,14 +16,14 @@ type DefiLendingBody struct {
 
 // DefiLending is what protocols lend. Rates are APYs in percent, of rates on chains that count.
 type DefiLending struct {
-	TotalTVL             float64      `json:"totalTvl" doc:"USD locked in lending protocols, without borrowed amounts"`
-	TotalBorrowed        float64      `json:"totalBorrowed" doc:"USD borrowed from lending protocols"`
-	Utilization          *float64     `json:"utilization,omitempty" doc:"totalBorrowed / (totalTvl + totalBorrowed), percent"`
+	TotalTVL             float64      `json:"totalTvl" explain:"defi/lendingTvl" doc:"USD locked in lending protocols, without borrowed amounts"`
+	TotalBorrowed        float64      `json:"totalBorrowed" explain:"defi/lendingBorrowed" doc:"USD borrowed from lending protocols"`
+	Utilization          *float64     `json:"utilization,omitempty" explain:"defi/lendingUtilization" doc:"totalBorrowed / (totalTvl + totalBorrowed), percent"`
 	AverageSupplyAPY     *float64     `json:"averageSupplyApy,omitempty" doc:"Each rate counted once"`
 	MedianSupplyAPY      *float64     `json:"medianSupplyApy,omitempty"`
 	TVLWeightedSupplyAPY *float64     `json:"tvlWeightedSupplyApy,omitempty" doc:"Weighted by the amount supplied, where known"`
 	AverageBorrowAPY     *float64     `json:"averageBorrowApy,omitempty" doc:"Each rate counted once"`
-	ProtocolCount        uint32       `json:"protocolCount" doc:"Number of lending protocols"`
+	ProtocolCount        uint32       `json:"protocolCount" explain:"defi/lendingProtocolCount" doc:"Number of lending protocols"`
 	TopProtocols         []DefiLender `json:"topProtocols" doc:"The 20 largest by tvl"`
 	ByAsset              []LentAsset  `json:"byAsset" doc:"The 50 coins with the largest amount supplied, over accepted rates"`
 	Timestamp            int64        `json:"timestamp" doc:"Unix seconds"`
@@ -88,9 +88,9 @@ type DefiStakingBody struct {
 
 // DefiStaking is what is staked through protocols. Rates are APYs in percent, of rates on chains that count.
 type DefiStaking struct {
-	TotalStaked            float64       `json:"totalStaked" doc:"USD in liquid staking and staking pools; restaked amounts are included in these"`
-	LiquidStakingTVL       float64       `json:"liquidStakingTvl" doc:"USD"`
-	LiquidStakingDominance *float64      `json:"liquidStakingDominance,omitempty" doc:"Percent of totalStaked"`
+	TotalStaked            float64       `json:"totalStaked" explain:"defi/totalStaked" doc:"USD in liquid staking and staking pools; restaked amounts are included in these"`
+	LiquidStakingTVL       float64       `json:"liquidStakingTvl" explain:"defi/stakingTvl" doc:"USD"`
+	LiquidStakingDominance *float64      `json:"liquidStakingDominance,omitempty" explain:"defi/liquidStakingDominance" doc:"Percent of totalStaked"`
 	AverageAPY             *float64      `json:"averageApy,omitempty" doc:"Each rate counted once"`
 	TVLWeightedAPY         *float64      `json:"tvlWeightedApy,omitempty" doc:"Weighted by the amount staked, where known"`
 	TopProtocols           []DefiStaker  `json:"topProtocols" doc:"The 20 largest by tvl"`
@@ -151,10 +151,10 @@ type DefiBorrowingBody struct {
 
 // DefiBorrowing is what is owed to protocols. Rates are APYs in percent, of rates on chains that count.
 type DefiBorrowing struct {
-	TotalDebt              float64         `json:"totalDebt" doc:"USD"`
-	TotalCollateral        float64         `json:"totalCollateral" doc:"USD supplied to the protocols with debt: locked plus borrowed"`
-	CollateralizationRatio *float64        `json:"collateralizationRatio,omitempty" doc:"totalCollateral / totalDebt, percent"`
-	Utilization            *float64        `json:"utilization,omitempty" doc:"totalDebt / totalCollateral, percent"`
+	TotalDebt              float64         `json:"totalDebt" explain:"defi/borrowingTvl" doc:"USD"`
+	TotalCollateral        float64         `json:"totalCollateral" explain:"defi/totalCollateral" doc:"USD supplied to the protocols with debt: locked plus borrowed"`
+	CollateralizationRatio *float64        `json:"collateralizationRatio,omitempty" explain:"defi/collateralizationRatio" doc:"totalCollateral / totalDebt, percent"`
+	Utilization            *float64        `json:"utilization,omitempty" explain:"defi/borrowingUtilization" doc:"totalDebt / totalCollateral, percent"`
 	AverageBorrowAPY       *float64        `json:"averageBorrowApy,omitempty" doc:"Each rate counted once"`
 	DebtWeightedBorrowAPY  *float64        `json:"debtWeightedBorrowApy,omitempty" doc:"Weighted by the debt, where known"`
 	TopProtocols           []DefiCreditor  `json:"topProtocols" doc:"The 20 largest by debt"`

@@ -22,7 +22,7 @@ type Metrics struct {
 	Dominance           map[string]float64 `json:"dominance" doc:"Percent of the total market cap of the largest coins, by symbol"`
 	MarketCapChange24h  *float64           `json:"marketCapChange24h,omitempty" explain:"global/marketCapChange24h" doc:"Percent"`
 	VolumeChange24h     *float64           `json:"volumeChange24h,omitempty" explain:"global/volumeChange24h" doc:"Percent"`
-	Trend24h            *float64           `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
+	Trend24h            *float64           `json:"trend24h,omitempty" explain:"global/trend24h" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
 	ActiveCoins         uint32             `json:"activeCoins" explain:"global/activeCoins" doc:"Number of coins included"`
 	ActiveMarkets       uint32             `json:"activeMarkets" doc:"Number of markets that their prices were computed from"`
 	StablecoinMarketCap float64            `json:"stablecoinMarketCap" explain:"global/stablecoinMarketCap" doc:"USD"`

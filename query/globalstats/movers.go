@@ -84,12 +84,12 @@ type Mover struct {
 	Symbol         string   `json:"symbol" example:"btc"`
 	Name           string   `json:"name"`
 	Logo           string   `json:"logo,omitempty"`
-	Price          float64  `json:"price" doc:"USD"`
-	PriceChange24h float64  `json:"priceChange24h" doc:"Percent"`
-	MarketCap      *float64 `json:"marketCap,omitempty" doc:"USD"`
-	MarketCapRank  uint32   `json:"marketCapRank"`
-	Rank           uint32   `json:"rank" doc:"Equal to marketCapRank"`
-	Volume24h      *float64 `json:"volume24h,omitempty" doc:"USD"`
+	Price          float64  `json:"price" explain:"market/{id}/price" doc:"USD"`
+	PriceChange24h float64  `json:"priceChange24h" explain:"market/{id}/change24h" doc:"Percent"`
+	MarketCap      *float64 `json:"marketCap,omitempty" explain:"market/{id}/marketCap" doc:"USD"`
+	MarketCapRank  uint32   `json:"marketCapRank" explain:"market/{id}/rank"`
+	Rank           uint32   `json:"rank" explain:"market/{id}/rank" doc:"Equal to marketCapRank"`
+	Volume24h      *float64 `json:"volume24h,omitempty" explain:"market/{id}/volume24h" doc:"USD"`
 	LastUpdated    string   `json:"lastUpdated,omitempty" format:"date-time" doc:"Time of the price"`
 }
 

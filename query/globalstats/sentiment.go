@@ -31,7 +31,7 @@ type Sentiment struct {
 	Negative         uint32   `json:"negative" explain:"sentiment/{rankRange}/negative" doc:"Coins that fell"`
 	Neutral          uint32   `json:"neutral" explain:"sentiment/{rankRange}/neutral" doc:"Coins whose price did not change"`
 	Total            uint32   `json:"total" explain:"sentiment/{rankRange}/total" doc:"Coins with a known change"`
-	Moved            uint32   `json:"moved" doc:"Coins that rose or fell"`
+	Moved            uint32   `json:"moved" explain:"sentiment/{rankRange}/moved" doc:"Coins that rose or fell"`
 	SentimentRatio   float64  `json:"sentimentRatio" explain:"sentiment/{rankRange}/sentimentRatio" doc:"0 to 1: rising coins as a share of those that rose or fell; 0.5 if none did"`
 	Classification   string   `json:"classification" enum:"very bullish,bullish,neutral,bearish,very bearish"`
 	AverageChange24h *float64 `json:"averageChange24h,omitempty" explain:"sentiment/{rankRange}/averageChange24h" doc:"Percent; absent if no change is known"`

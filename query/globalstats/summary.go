@@ -15,11 +15,11 @@ type SummaryBody struct {
 
 // Summary is the whole market at a glance.
 type Summary struct {
-	TotalMarketCapUSD float64          `json:"totalMarketCapUsd"`
-	Volume24hUSD      float64          `json:"volume24hUsd"`
-	BTCDominance      float64          `json:"btcDominance" doc:"Percent of the total market cap"`
-	ETHDominance      float64          `json:"ethDominance" doc:"Percent of the total market cap"`
-	Trend24h          *float64         `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
+	TotalMarketCapUSD float64          `json:"totalMarketCapUsd" explain:"global/totalMarketCap"`
+	Volume24hUSD      float64          `json:"volume24hUsd" explain:"global/totalVolume24h"`
+	BTCDominance      float64          `json:"btcDominance" explain:"global/btcDominance" doc:"Percent of the total market cap"`
+	ETHDominance      float64          `json:"ethDominance" explain:"global/ethDominance" doc:"Percent of the total market cap"`
+	Trend24h          *float64         `json:"trend24h,omitempty" explain:"global/trend24h" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
 	Metrics           Metrics          `json:"metrics"`
 	Movers            SummaryMovers    `json:"movers"`
 	Sentiment         SummarySentiment `json:"sentiment"`
@@ -30,11 +30,11 @@ type Summary struct {
 
 // SummaryToolBody is the tool's form: movers, sentiment and the index of fear and greed are tools of their own.
 type SummaryToolBody struct {
-	TotalMarketCapUSD float64       `json:"totalMarketCapUsd"`
-	Volume24hUSD      float64       `json:"volume24hUsd"`
-	BTCDominance      float64       `json:"btcDominance" doc:"Percent of the total market cap"`
-	ETHDominance      float64       `json:"ethDominance" doc:"Percent of the total market cap"`
-	Trend24h          *float64      `json:"trend24h,omitempty" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
+	TotalMarketCapUSD float64       `json:"totalMarketCapUsd" explain:"global/totalMarketCap"`
+	Volume24hUSD      float64       `json:"volume24hUsd" explain:"global/totalVolume24h"`
+	BTCDominance      float64       `json:"btcDominance" explain:"global/btcDominance" doc:"Percent of the total market cap"`
+	ETHDominance      float64       `json:"ethDominance" explain:"global/ethDominance" doc:"Percent of the total market cap"`
+	Trend24h          *float64      `json:"trend24h,omitempty" explain:"global/trend24h" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
 	Timestamp         int64         `json:"timestamp" doc:"Unix seconds"`
 	Age               query.AgeMeta `json:"_meta"`
 }

@@ -21,7 +21,7 @@ type Entry struct {
 	ProviderName   string    `json:"providerName,omitempty" example:"Aave V3"`
 	Symbol         string    `json:"symbol" example:"ETH"`
 	Category       string    `json:"category" enum:"lending,staking,borrowing,price"`
-	Rate           float64   `json:"rate" doc:"Percent per year, compounded (APY); negative if the lender pays; for a price, USD"`
+	Rate           float64   `json:"rate" explain:"rate/{provider}/{category}/{id}" doc:"Percent per year, compounded (APY); negative if the lender pays; for a price, USD"`
 	CoinID         string    `json:"coinId" example:"ethereum"`
 	ProviderSymbol string    `json:"providerSymbol,omitempty" doc:"The symbol used by the provider"`
 	Metadata       *Metadata `json:"metadata,omitempty"`

@@ -42,16 +42,16 @@ type Entry struct {
 	Name           string      `json:"name"`
 	ID             string      `json:"id" example:"tether"`
 	CoinID         string      `json:"coinId" doc:"Equal to id"`
-	MarketCap      *float64    `json:"marketCap,omitempty" doc:"USD"`
+	MarketCap      *float64    `json:"marketCap,omitempty" explain:"peg/{coinId}/marketCap" doc:"USD"`
 	PegDeviation   *float64    `json:"pegDeviation,omitempty" explain:"peg/{coinId}" doc:"Signed basis points; negative below the peg"`
-	StabilityScore *float64    `json:"stabilityScore,omitempty" doc:"0 to 100, higher is more stable"`
+	StabilityScore *float64    `json:"stabilityScore,omitempty" explain:"peg/{coinId}/stabilityScore" doc:"0 to 100, higher is more stable"`
 	Components     *Components `json:"components,omitempty"`
-	Price          *float64    `json:"price,omitempty" doc:"USD"`
+	Price          *float64    `json:"price,omitempty" explain:"peg/{coinId}/price" doc:"USD"`
 	PriceSource    string      `json:"priceSource,omitempty" doc:"median: computed from venues; else the reference source of the price"`
-	PegTarget      *float64    `json:"pegTarget,omitempty" doc:"USD per unit of the pegged currency"`
+	PegTarget      *float64    `json:"pegTarget,omitempty" explain:"peg/{coinId}/target" doc:"USD per unit of the pegged currency"`
 	PegCurrency    string      `json:"pegCurrency" example:"USD"`
 	PegMechanism   string      `json:"pegMechanism,omitempty" example:"fiat-backed"`
-	Circulating    *float64    `json:"circulating,omitempty" doc:"Units"`
+	Circulating    *float64    `json:"circulating,omitempty" explain:"peg/{coinId}/circulating" doc:"Units"`
 	IsDepegged     bool        `json:"isDepegged" doc:"At least 50 basis points away from the peg"`
 	IsStale        bool        `json:"isStale"`
 	LastUpdated    string      `json:"lastUpdated,omitempty" format:"date-time" doc:"Time of the price"`
@@ -59,10 +59,10 @@ type Entry struct {
 
 // Components are what a score is made from.
 type Components struct {
-	MeanBps float64 `json:"meanBps" doc:"Mean absolute deviation at minute closes over 30 days; half of it is subtracted from 100"`
-	P95Bps  float64 `json:"p95Bps" doc:"95th percentile (nearest rank) of the absolute deviations; 0.3 of it is subtracted"`
-	NowBps  float64 `json:"nowBps" doc:"Current absolute deviation; 0.2 of it is subtracted"`
-	Samples int     `json:"samples"`
+	MeanBps float64 `json:"meanBps" explain:"peg/{coinId}/meanBps" doc:"Mean absolute deviation at minute closes over 30 days; half of it is subtracted from 100"`
+	P95Bps  float64 `json:"p95Bps" explain:"peg/{coinId}/p95Bps" doc:"95th percentile (nearest rank) of the absolute deviations; 0.3 of it is subtracted"`
+	NowBps  float64 `json:"nowBps" explain:"peg/{coinId}/nowBps" doc:"Current absolute deviation; 0.2 of it is subtracted"`
+	Samples int     `json:"samples" explain:"peg/{coinId}/samples"`
 }
 
 func (u *Unit) index() query.Endpoint {

@@ -18,8 +18,8 @@ const maxEpisodes = 100
 type StabilityBody struct {
 	Entry
 	// These are in the entry too, and are always there here.
-	PegTarget    float64             `json:"pegTarget" doc:"USD per unit of the pegged currency"`
-	Deviation    float64             `json:"deviation" doc:"Signed basis points; negative below the peg"`
+	PegTarget    float64             `json:"pegTarget" explain:"peg/{coinId}/target" doc:"USD per unit of the pegged currency"`
+	Deviation    float64             `json:"deviation" explain:"peg/{coinId}" doc:"Signed basis points; negative below the peg"`
 	Window       string              `json:"window" example:"30d"`
 	Granularity  string              `json:"granularity" enum:"5m,1h,1d"`
 	History      []Point             `json:"history" doc:"Oldest first; steps without a price are left out"`

@@ -22,8 +22,9 @@ type ExplainNumberOptions struct {
 // ExplainNumber asks GET /api/v1/explain/{number}. Why a number is what it is. A tree of numbers with the method, the inputs and,
 // where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields
 // of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
-// price/{coin}, market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}, fiat/{currency}, global/{field},
-// sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}.
+// price/{coin}, market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency},
+// global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or
+// symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}.
 //
 // number: Name of the number.
 func (c *Client) ExplainNumber(ctx context.Context, number string, options *ExplainNumberOptions) (*api.ExplainBody, error) {
@@ -62,6 +63,9 @@ type GetChartOptions struct {
 	Timeframe string
 	// Candles (ohlc), or pairs of time and value (simple). One of ohlc, simple.
 	Format string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetChart asks GET /api/v1/charts/{coinId}. Price history of a coin. Candles of the published price, up to the current one
@@ -77,6 +81,7 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 	asked.at("coinId", coinID)
 	asked.with("timeframe", o.Timeframe)
 	asked.with("format", o.Format)
+	asked.with("explain", o.Explain)
 	return ask[api.ChartsChartBody](ctx, c, asked)
 }
 
@@ -90,23 +95,41 @@ func (c *Client) GetChartCurrent(ctx context.Context, coinID string) (*api.Chart
 	return ask[api.ChartsCurrentBody](ctx, c, asked)
 }
 
+// GetCoinOptions is what GetCoin may be asked. What is zero is not sent.
+type GetCoinOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetCoin asks GET /api/v1/coins/{coinId}. Details of a coin. For a coin whose id equals a fixed path segment, use
 // /coins/by-id/{id}.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
-func (c *Client) GetCoin(ctx context.Context, coinID string) (*api.CoinsCoinBody, error) {
+func (c *Client) GetCoin(ctx context.Context, coinID string, options *GetCoinOptions) (*api.CoinsCoinBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/{coinId}"}
+	o := given(options)
 	asked.at("coinId", coinID)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsCoinBody](ctx, c, asked)
+}
+
+// GetCoinByIDOptions is what GetCoinByID may be asked. What is zero is not sent.
+type GetCoinByIDOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetCoinByID asks GET /api/v1/coins/by-id/{id}. Details of a coin, by id only.
 //
 // id: Coin id, case-insensitive; also one that equals a fixed path segment.
-func (c *Client) GetCoinByID(ctx context.Context, id string) (*api.CoinsCoinBody, error) {
+func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByIDOptions) (*api.CoinsCoinBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/by-id/{id}"}
+	o := given(options)
 	asked.at("id", id)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsCoinBody](ctx, c, asked)
 }
 
@@ -129,13 +152,22 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 	return ask[api.CoinsHistoryBody](ctx, c, asked)
 }
 
+// GetCoinMarketDataOptions is what GetCoinMarketData may be asked. What is zero is not sent.
+type GetCoinMarketDataOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetCoinMarketData asks GET /api/v1/coins/{coinId}/market-data. Market statistics of a coin.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
-func (c *Client) GetCoinMarketData(ctx context.Context, coinID string) (*api.CoinsStatisticsBody, error) {
+func (c *Client) GetCoinMarketData(ctx context.Context, coinID string, options *GetCoinMarketDataOptions) (*api.CoinsStatisticsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/{coinId}/market-data"}
+	o := given(options)
 	asked.at("coinId", coinID)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsStatisticsBody](ctx, c, asked)
 }
 
@@ -145,9 +177,18 @@ func (c *Client) GetCoinStats(ctx context.Context) (*api.CoinsStatsBody, error) 
 	return ask[api.CoinsStatsBody](ctx, c, asked)
 }
 
+// GetDefiBorrowingOptions is what GetDefiBorrowing may be asked. What is zero is not sent.
+type GetDefiBorrowingOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetDefiBorrowing asks GET /api/v1/global-stats/defi/borrowing. DeFi borrowing: debt, collateral and rates.
-func (c *Client) GetDefiBorrowing(ctx context.Context) (*api.GlobalstatsDefiBorrowingBody, error) {
+func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowingOptions) (*api.GlobalstatsDefiBorrowingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/borrowing"}
+	o := given(options)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiBorrowingBody](ctx, c, asked)
 }
 
@@ -172,9 +213,18 @@ func (c *Client) GetDefiHistory(ctx context.Context, metricType string, options 
 	return ask[api.GlobalstatsHistoryBody](ctx, c, asked)
 }
 
+// GetDefiLendingOptions is what GetDefiLending may be asked. What is zero is not sent.
+type GetDefiLendingOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetDefiLending asks GET /api/v1/global-stats/defi/lending. DeFi lending: the largest protocols and coins, and their yields.
-func (c *Client) GetDefiLending(ctx context.Context) (*api.GlobalstatsDefiLendingBody, error) {
+func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOptions) (*api.GlobalstatsDefiLendingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/lending"}
+	o := given(options)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiLendingBody](ctx, c, asked)
 }
 
@@ -199,16 +249,34 @@ func (c *Client) GetDefiOHLC(ctx context.Context, metricType string, options *Ge
 	return ask[api.GlobalstatsOHLCBody](ctx, c, asked)
 }
 
+// GetDefiOverviewOptions is what GetDefiOverview may be asked. What is zero is not sent.
+type GetDefiOverviewOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetDefiOverview asks GET /api/v1/global-stats/defi. Overview of DeFi. Fails with STALE_DATA if the data is older than two hours,
 // or before there is any.
-func (c *Client) GetDefiOverview(ctx context.Context) (*api.GlobalstatsDefiBody, error) {
+func (c *Client) GetDefiOverview(ctx context.Context, options *GetDefiOverviewOptions) (*api.GlobalstatsDefiBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi"}
+	o := given(options)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiBody](ctx, c, asked)
 }
 
+// GetDefiStakingOptions is what GetDefiStaking may be asked. What is zero is not sent.
+type GetDefiStakingOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetDefiStaking asks GET /api/v1/global-stats/defi/staking. DeFi staking: the largest protocols and chains, and their yields.
-func (c *Client) GetDefiStaking(ctx context.Context) (*api.GlobalstatsDefiStakingBody, error) {
+func (c *Client) GetDefiStaking(ctx context.Context, options *GetDefiStakingOptions) (*api.GlobalstatsDefiStakingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/staking"}
+	o := given(options)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiStakingBody](ctx, c, asked)
 }
 
@@ -236,6 +304,9 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 type GetEarnProductOptions struct {
 	// Point in time; default now. The plan limits how far back it may be. A date alone is its beginning in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetEarnProduct asks GET /api/v1/earn/products/{productId}. One earn product, current or as of a past time.
@@ -246,13 +317,23 @@ func (c *Client) GetEarnProduct(ctx context.Context, productID string, options *
 	o := given(options)
 	asked.at("productId", productID)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.EarnProductBody](ctx, c, asked)
+}
+
+// GetFearGreedOptions is what GetFearGreed may be asked. What is zero is not sent.
+type GetFearGreedOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetFearGreed asks GET /api/v1/global-stats/fear-greed. Fear and greed index. The value of alternative.me, and an index computed by
 // this service, which replaces it if it is older than 26 hours; see source.
-func (c *Client) GetFearGreed(ctx context.Context) (*api.GlobalstatsFearGreedBody, error) {
+func (c *Client) GetFearGreed(ctx context.Context, options *GetFearGreedOptions) (*api.GlobalstatsFearGreedBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/fear-greed"}
+	o := given(options)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsFearGreedBody](ctx, c, asked)
 }
 
@@ -261,6 +342,9 @@ type GetFiatOptions struct {
 	// Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning
 	// in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetFiat asks GET /api/v1/fiat/{symbol}. Exchange rate of the US dollar in one currency, with its sources. Each source has one
@@ -273,6 +357,7 @@ func (c *Client) GetFiat(ctx context.Context, symbol string, options *GetFiatOpt
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.FiatCurrencyBody](ctx, c, asked)
 }
 
@@ -328,6 +413,9 @@ type GetGlobalMetricsOptions struct {
 	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
 	// answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetGlobalMetrics asks GET /api/v1/global-stats/metrics. Totals and dominance of the whole market, current or as of a past time.
@@ -335,6 +423,7 @@ func (c *Client) GetGlobalMetrics(ctx context.Context, options *GetGlobalMetrics
 	asked := call{method: "GET", path: "/api/v1/global-stats/metrics"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMetricsBody](ctx, c, asked)
 }
 
@@ -357,10 +446,19 @@ func (c *Client) GetLogRecord(ctx context.Context, topic string, partition int64
 	return ask[api.RecordsBody](ctx, c, asked)
 }
 
+// GetMarketSummaryOptions is what GetMarketSummary may be asked. What is zero is not sent.
+type GetMarketSummaryOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetMarketSummary asks GET /api/v1/global-stats/summary. Overview of the whole market. Market cap, volume and dominance; in the
 // reference view also movers, sentiment, and fear and greed.
-func (c *Client) GetMarketSummary(ctx context.Context) (*api.GlobalstatsSummaryBody, error) {
+func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummaryOptions) (*api.GlobalstatsSummaryBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/summary"}
+	o := given(options)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSummaryBody](ctx, c, asked)
 }
 
@@ -416,6 +514,9 @@ type GetMoversOptions struct {
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
 	// and meta.clamped is set.
 	MinVolume *int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetMovers asks GET /api/v1/global-stats/movers. Largest gainers and losers within 24 hours.
@@ -426,6 +527,7 @@ func (c *Client) GetMovers(ctx context.Context, options *GetMoversOptions) (*api
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversBody](ctx, c, asked)
 }
 
@@ -438,6 +540,9 @@ type GetMoversOfRanksOptions struct {
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
 	// and meta.clamped is set.
 	MinVolume *int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetMoversOfRanks asks GET /api/v1/global-stats/movers/{rankRange}. Largest gainers and losers within 24 hours in one rank segment.
@@ -450,6 +555,7 @@ func (c *Client) GetMoversOfRanks(ctx context.Context, rankRange string, options
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversOfBody](ctx, c, asked)
 }
 
@@ -458,6 +564,9 @@ type GetPegStabilityOptions struct {
 	// Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered to 1825d. Points
 	// are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
 	Window string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetPegStability asks GET /api/v1/stablecoins/{symbol}/peg-stability. Peg stability of a stablecoin, current and over time. The
@@ -470,6 +579,7 @@ func (c *Client) GetPegStability(ctx context.Context, symbol string, options *Ge
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("window", o.Window)
+	asked.with("explain", o.Explain)
 	return ask[api.StablecoinsStabilityBody](ctx, c, asked)
 }
 
@@ -569,12 +679,21 @@ func (c *Client) GetRateHistory(ctx context.Context, symbol string, options *Get
 	return ask[api.RatesPastBody](ctx, c, asked)
 }
 
+// GetRateProviderOptions is what GetRateProvider may be asked. What is zero is not sent.
+type GetRateProviderOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetRateProvider asks GET /api/v1/rates/providers/{provider}. One provider with its current yields and prices.
 //
 // provider: Slug, case-insensitive.
-func (c *Client) GetRateProvider(ctx context.Context, provider string) (*api.RatesProviderBody, error) {
+func (c *Client) GetRateProvider(ctx context.Context, provider string, options *GetRateProviderOptions) (*api.RatesProviderBody, error) {
 	asked := call{method: "GET", path: "/api/v1/rates/providers/{provider}"}
+	o := given(options)
 	asked.at("provider", provider)
+	asked.with("explain", o.Explain)
 	return ask[api.RatesProviderBody](ctx, c, asked)
 }
 
@@ -615,6 +734,9 @@ type GetSentimentOptions struct {
 	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
 	// answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetSentiment asks GET /api/v1/global-stats/sentiment. Number of coins that rose and fell within 24 hours, by rank segment.
@@ -622,6 +744,7 @@ func (c *Client) GetSentiment(ctx context.Context, options *GetSentimentOptions)
 	asked := call{method: "GET", path: "/api/v1/global-stats/sentiment"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSentimentBody](ctx, c, asked)
 }
 
@@ -630,6 +753,9 @@ type GetSentimentOfRanksOptions struct {
 	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
 	// answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetSentimentOfRanks asks GET /api/v1/global-stats/sentiment/{rankRange}. Number of coins that rose and fell within 24 hours, in
@@ -641,6 +767,7 @@ func (c *Client) GetSentimentOfRanks(ctx context.Context, rankRange string, opti
 	o := given(options)
 	asked.at("rankRange", rankRange)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSentimentOfBody](ctx, c, asked)
 }
 
@@ -662,6 +789,9 @@ type ListChartsOptions struct {
 	// Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years. One of 1h, 24h, 7d, 30d,
 	// 90d, 1y, max.
 	Timeframe string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListCharts asks GET /api/v1/charts. Price history of several coins.
@@ -672,6 +802,7 @@ func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListCh
 	o := given(options)
 	asked.with("coins", coins)
 	asked.with("timeframe", o.Timeframe)
+	asked.with("explain", o.Explain)
 	return ask[api.ChartsListBody](ctx, c, asked)
 }
 
@@ -698,6 +829,9 @@ type ListCoinMarketTableOptions struct {
 	Category string
 	// Only coins whose name, symbol or id contains this text, case-insensitive.
 	Search string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListCoinMarketTable asks GET /api/v1/coins/markets. Market table of all coins that have a price. Each row is as of the end of the
@@ -712,6 +846,7 @@ func (c *Client) ListCoinMarketTable(ctx context.Context, options *ListCoinMarke
 	asked.with("order_dir", o.OrderDir)
 	asked.with("category", o.Category)
 	asked.with("search", o.Search)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsTableBody](ctx, c, asked)
 }
 
@@ -782,6 +917,9 @@ type ListCoinsWithRatesOptions struct {
 	CoinCategory string
 	// Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListCoinsWithRates asks GET /api/v1/coins/with-rates. Coins that can be lent, borrowed or staked.
@@ -793,6 +931,7 @@ func (c *Client) ListCoinsWithRates(ctx context.Context, category string, option
 	asked.with("category", category)
 	asked.with("coinCategory", o.CoinCategory)
 	asked.with("limit", o.Limit)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsWithRatesBody](ctx, c, asked)
 }
 
@@ -859,6 +998,9 @@ type ListEarnProductsOptions struct {
 	Limit int64
 	// Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
 	Offset int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListEarnProducts asks GET /api/v1/earn/products. Earn products: yields that providers pay for coins, with all variants and terms.
@@ -872,6 +1014,7 @@ func (c *Client) ListEarnProducts(ctx context.Context, options *ListEarnProducts
 	asked.with("min_confidence", o.MinConfidence)
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
+	asked.with("explain", o.Explain)
 	return ask[api.EarnProductsBody](ctx, c, asked)
 }
 
@@ -894,6 +1037,9 @@ func (c *Client) IterEarnProducts(ctx context.Context, options *ListEarnProducts
 type ListFeaturedCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListFeaturedCoins asks GET /api/v1/coins/featured. Coins with yields, and the largest coins. Coins sorted by the number of
@@ -902,6 +1048,7 @@ func (c *Client) ListFeaturedCoins(ctx context.Context, options *ListFeaturedCoi
 	asked := call{method: "GET", path: "/api/v1/coins/featured"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsFeaturedBody](ctx, c, asked)
 }
 
@@ -910,6 +1057,9 @@ type ListFiatOptions struct {
 	// Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning
 	// in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListFiat asks GET /api/v1/fiat. Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of
@@ -919,6 +1069,7 @@ func (c *Client) ListFiat(ctx context.Context, options *ListFiatOptions) (*api.F
 	asked := call{method: "GET", path: "/api/v1/fiat"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.FiatListBody](ctx, c, asked)
 }
 
@@ -1015,6 +1166,9 @@ type ListRatesOptions struct {
 	// Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
 	// needs a category other than price. Default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListRates asks GET /api/v1/rates. Current yields of lending and staking, borrowing rates, and prices. A provider with several
@@ -1029,6 +1183,7 @@ func (c *Client) ListRates(ctx context.Context, options *ListRatesOptions) (*api
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.RatesListBody](ctx, c, asked)
 }
 
@@ -1051,6 +1206,9 @@ func (c *Client) IterRates(ctx context.Context, options *ListRatesOptions) iter.
 type ListRecentCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListRecentCoins asks GET /api/v1/coins/recent. The newest coins.
@@ -1058,6 +1216,7 @@ func (c *Client) ListRecentCoins(ctx context.Context, options *ListRecentCoinsOp
 	asked := call{method: "GET", path: "/api/v1/coins/recent"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsRecentBody](ctx, c, asked)
 }
 
@@ -1097,6 +1256,9 @@ func (c *Client) ListRestatements(ctx context.Context, options *ListRestatements
 type ListSimilarCoinsOptions struct {
 	// Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListSimilarCoins asks GET /api/v1/coins/{coinId}/similar. Coins with similar categories.
@@ -1108,6 +1270,7 @@ func (c *Client) ListSimilarCoins(ctx context.Context, coinID string, options *L
 	o := given(options)
 	asked.at("coinId", coinID)
 	asked.with("limit", o.Limit)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsSimilarBody](ctx, c, asked)
 }
 
@@ -1117,6 +1280,9 @@ type ListStablecoinsOptions struct {
 	Limit int64
 	// Point in time: the answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListStablecoins asks GET /api/v1/stablecoins/index. Stablecoins by peg stability. Stablecoins with a market cap of at least
@@ -1126,6 +1292,7 @@ func (c *Client) ListStablecoins(ctx context.Context, options *ListStablecoinsOp
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.StablecoinsIndexBody](ctx, c, asked)
 }
 
@@ -1166,6 +1333,9 @@ func (c *Client) IterSymbolMappings(ctx context.Context, options *ListSymbolMapp
 type ListTopCoinsOptions struct {
 	// Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListTopCoins asks GET /api/v1/coins/top. The largest coins by market cap.
@@ -1173,6 +1343,7 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 	asked := call{method: "GET", path: "/api/v1/coins/top"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsTopBody](ctx, c, asked)
 }
 
@@ -1180,6 +1351,9 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 type ListTrendingCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListTrendingCoins asks GET /api/v1/coins/trending. Coins by 24-hour price change. The largest gainers among coins with a 24-hour
@@ -1188,6 +1362,7 @@ func (c *Client) ListTrendingCoins(ctx context.Context, options *ListTrendingCoi
 	asked := call{method: "GET", path: "/api/v1/coins/trending"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsTrendingBody](ctx, c, asked)
 }
 
@@ -1260,6 +1435,9 @@ type SearchCoinsOptions struct {
 	Category string
 	// true: only coins with lending, borrowing or staking yields; false: only coins without.
 	HasRates bool
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // SearchCoins asks GET /api/v1/coins. Search coins. Without search parameters all coins, by rank; coins without a rank follow, by
@@ -1276,6 +1454,7 @@ func (c *Client) SearchCoins(ctx context.Context, options *SearchCoinsOptions) (
 	asked.with("order", o.Order)
 	asked.with("category", o.Category)
 	asked.with("has_rates", o.HasRates)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsSearchBody](ctx, c, asked)
 }
 
@@ -1294,10 +1473,19 @@ func (c *Client) IterCoins(ctx context.Context, options *SearchCoinsOptions) ite
 	})
 }
 
+// SummarizePricesOptions is what SummarizePrices may be asked. What is zero is not sent.
+type SummarizePricesOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // SummarizePrices asks GET /api/v1/prices/summary. Current prices of all coins. The order of the members has no meaning. Prices of
 // reference sources are updated once per minute.
-func (c *Client) SummarizePrices(ctx context.Context) (*api.PricesSummaryBody, error) {
+func (c *Client) SummarizePrices(ctx context.Context, options *SummarizePricesOptions) (*api.PricesSummaryBody, error) {
 	asked := call{method: "GET", path: "/api/v1/prices/summary"}
+	o := given(options)
+	asked.with("explain", o.Explain)
 	return ask[api.PricesSummaryBody](ctx, c, asked)
 }
 

@@ -31,8 +31,9 @@ type ChartsChart struct {
 }
 
 type ChartsChartBody struct {
-	Data ChartsChart     `json:"data"`
-	Meta ChartsChartMeta `json:"meta"`
+	Data         ChartsChart     `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         ChartsChartMeta `json:"meta"`
 }
 
 type ChartsChartMeta struct {
@@ -103,8 +104,9 @@ type ChartsCurrentMeta struct {
 }
 
 type ChartsListBody struct {
-	Data ChartsListData `json:"data"`
-	Meta ChartsListMeta `json:"meta"`
+	Data         ChartsListData  `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         ChartsListMeta  `json:"meta"`
 }
 
 type ChartsListData struct {
@@ -311,7 +313,8 @@ type CoinsCoin struct {
 }
 
 type CoinsCoinBody struct {
-	Data CoinsCoin `json:"data"`
+	Data         CoinsCoin       `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
 }
 
 type CoinsCoinRates struct {
@@ -326,8 +329,9 @@ type CoinsCoinRates struct {
 
 type CoinsFeaturedBody struct {
 	// Sorted by number of providers with a yield, then by rank
-	Coins []CoinsFeaturedCoin `json:"coins"`
-	Meta  CoinsListMeta       `json:"meta"`
+	Coins        []CoinsFeaturedCoin `json:"coins"`
+	Explanations *ExplainInlined     `json:"explanations,omitzero"`
+	Meta         CoinsListMeta       `json:"meta"`
 }
 
 type CoinsFeaturedCoin struct {
@@ -489,8 +493,9 @@ type CoinsRatedCoin struct {
 
 type CoinsRecentBody struct {
 	// Newest first; coins without a known launch date are left out
-	Coins []CoinsRecentCoin `json:"coins"`
-	Meta  CoinsListMeta     `json:"meta"`
+	Coins        []CoinsRecentCoin `json:"coins"`
+	Explanations *ExplainInlined   `json:"explanations,omitzero"`
+	Meta         CoinsListMeta     `json:"meta"`
 }
 
 type CoinsRecentCoin struct {
@@ -514,8 +519,9 @@ type CoinsRecentCoin struct {
 }
 
 type CoinsSearchBody struct {
-	Data []CoinsFoundCoin `json:"data"`
-	Meta CoinsSearchMeta  `json:"meta"`
+	Data         []CoinsFoundCoin `json:"data"`
+	Explanations *ExplainInlined  `json:"explanations,omitzero"`
+	Meta         CoinsSearchMeta  `json:"meta"`
 }
 
 type CoinsSearchMeta struct {
@@ -545,8 +551,9 @@ type CoinsSearchToolBody struct {
 type CoinsSimilarBody struct {
 	CoinID string `json:"coinId"`
 	// Most similar first, ties by rank
-	Coins []CoinsSimilarCoin `json:"coins"`
-	Meta  CoinsListMeta      `json:"meta"`
+	Coins        []CoinsSimilarCoin `json:"coins"`
+	Explanations *ExplainInlined    `json:"explanations,omitzero"`
+	Meta         CoinsListMeta      `json:"meta"`
 }
 
 type CoinsSimilarCoin struct {
@@ -625,8 +632,9 @@ type CoinsStatistics struct {
 }
 
 type CoinsStatisticsBody struct {
-	Data CoinsStatistics     `json:"data"`
-	Meta CoinsStatisticsMeta `json:"meta"`
+	Data         CoinsStatistics     `json:"data"`
+	Explanations *ExplainInlined     `json:"explanations,omitzero"`
+	Meta         CoinsStatisticsMeta `json:"meta"`
 }
 
 type CoinsStatisticsMeta struct {
@@ -657,8 +665,9 @@ type CoinsStatsBody struct {
 }
 
 type CoinsTableBody struct {
-	Data []CoinsTableRow `json:"data"`
-	Meta CoinsTableMeta  `json:"meta"`
+	Data         []CoinsTableRow `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         CoinsTableMeta  `json:"meta"`
 }
 
 type CoinsTableMeta struct {
@@ -714,8 +723,9 @@ type CoinsTableRow struct {
 
 type CoinsTopBody struct {
 	// Sorted by rank
-	Coins []CoinsTopCoin `json:"coins"`
-	Meta  CoinsListMeta  `json:"meta"`
+	Coins        []CoinsTopCoin  `json:"coins"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         CoinsListMeta   `json:"meta"`
 }
 
 type CoinsTopCoin struct {
@@ -740,8 +750,9 @@ type CoinsTopCoin struct {
 
 type CoinsTrendingBody struct {
 	// Largest 24-hour gain first
-	Coins []CoinsTrendingCoin `json:"coins"`
-	Meta  CoinsListMeta       `json:"meta"`
+	Coins        []CoinsTrendingCoin `json:"coins"`
+	Explanations *ExplainInlined     `json:"explanations,omitzero"`
+	Meta         CoinsListMeta       `json:"meta"`
 }
 
 type CoinsTrendingCoin struct {
@@ -768,8 +779,9 @@ type CoinsTrendingCoin struct {
 
 type CoinsWithRatesBody struct {
 	// Sorted by rank
-	Coins []CoinsRatedCoin `json:"coins"`
-	Meta  CoinsListMeta    `json:"meta"`
+	Coins        []CoinsRatedCoin `json:"coins"`
+	Explanations *ExplainInlined  `json:"explanations,omitzero"`
+	Meta         CoinsListMeta    `json:"meta"`
 }
 
 type CorrectionsBody struct {
@@ -967,8 +979,9 @@ type EarnProduct struct {
 }
 
 type EarnProductBody struct {
-	Meta    EarnProductMeta `json:"meta"`
-	Product EarnProduct     `json:"product"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         EarnProductMeta `json:"meta"`
+	Product      EarnProduct     `json:"product"`
 }
 
 type EarnProductMeta struct {
@@ -979,8 +992,9 @@ type EarnProductMeta struct {
 }
 
 type EarnProductsBody struct {
-	Meta     EarnListMeta  `json:"meta"`
-	Products []EarnProduct `json:"products"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         EarnListMeta    `json:"meta"`
+	Products     []EarnProduct   `json:"products"`
 }
 
 type EarnTier struct {
@@ -1071,6 +1085,14 @@ type ExplainBody struct {
 	Meta ExplainMeta `json:"meta"`
 }
 
+type ExplainInlined struct {
+	// Further numbers that the answer names
+	LeftOut *int64 `json:"leftOut,omitzero"`
+	// Those of the first 20 different numbers that the answer names, with their inputs; note where one could not be explained. They are
+	// made right after the answer: a number that has changed since is explained as it is now
+	Numbers []ExplainNode `json:"numbers"`
+}
+
 type ExplainLeftOut struct {
 	Count int64 `json:"count"`
 	// Of their values, if the method adds them
@@ -1155,8 +1177,9 @@ type FiatCurrency struct {
 }
 
 type FiatCurrencyBody struct {
-	Data FiatDetailedCurrency `json:"data"`
-	Meta FiatMeta             `json:"meta"`
+	Data         FiatDetailedCurrency `json:"data"`
+	Explanations *ExplainInlined      `json:"explanations,omitzero"`
+	Meta         FiatMeta             `json:"meta"`
 }
 
 type FiatDetailedCurrency struct {
@@ -1207,8 +1230,9 @@ type FiatList struct {
 }
 
 type FiatListBody struct {
-	Data FiatList `json:"data"`
-	Meta FiatMeta `json:"meta"`
+	Data         FiatList        `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         FiatMeta        `json:"meta"`
 }
 
 type FiatMeta struct {
@@ -1276,8 +1300,9 @@ type GlobalstatsBorrowedAsset struct {
 }
 
 type GlobalstatsDefiBody struct {
-	Data GlobalstatsDefiOverview `json:"data"`
-	Meta AgeMeta                 `json:"meta"`
+	Data         GlobalstatsDefiOverview `json:"data"`
+	Explanations *ExplainInlined         `json:"explanations,omitzero"`
+	Meta         AgeMeta                 `json:"meta"`
 }
 
 type GlobalstatsDefiBorrowing struct {
@@ -1302,8 +1327,9 @@ type GlobalstatsDefiBorrowing struct {
 }
 
 type GlobalstatsDefiBorrowingBody struct {
-	Data GlobalstatsDefiBorrowing `json:"data"`
-	Meta AgeMeta                  `json:"meta"`
+	Data         GlobalstatsDefiBorrowing `json:"data"`
+	Explanations *ExplainInlined          `json:"explanations,omitzero"`
+	Meta         AgeMeta                  `json:"meta"`
 }
 
 type GlobalstatsDefiCreditor struct {
@@ -1367,8 +1393,9 @@ type GlobalstatsDefiLending struct {
 }
 
 type GlobalstatsDefiLendingBody struct {
-	Data GlobalstatsDefiLending `json:"data"`
-	Meta AgeMeta                `json:"meta"`
+	Data         GlobalstatsDefiLending `json:"data"`
+	Explanations *ExplainInlined        `json:"explanations,omitzero"`
+	Meta         AgeMeta                `json:"meta"`
 }
 
 type GlobalstatsDefiOverview struct {
@@ -1438,8 +1465,9 @@ type GlobalstatsDefiStaking struct {
 }
 
 type GlobalstatsDefiStakingBody struct {
-	Data GlobalstatsDefiStaking `json:"data"`
-	Meta AgeMeta                `json:"meta"`
+	Data         GlobalstatsDefiStaking `json:"data"`
+	Explanations *ExplainInlined        `json:"explanations,omitzero"`
+	Meta         AgeMeta                `json:"meta"`
 }
 
 type GlobalstatsFearGreed struct {
@@ -1463,7 +1491,8 @@ type GlobalstatsFearGreed struct {
 }
 
 type GlobalstatsFearGreedBody struct {
-	Data GlobalstatsFearGreed `json:"data"`
+	Data         GlobalstatsFearGreed `json:"data"`
+	Explanations *ExplainInlined      `json:"explanations,omitzero"`
 }
 
 type GlobalstatsFlatMover struct {
@@ -1617,7 +1646,8 @@ type GlobalstatsMetrics struct {
 }
 
 type GlobalstatsMetricsBody struct {
-	Data GlobalstatsMetrics `json:"data"`
+	Data         GlobalstatsMetrics `json:"data"`
+	Explanations *ExplainInlined    `json:"explanations,omitzero"`
 }
 
 type GlobalstatsMover struct {
@@ -1645,8 +1675,9 @@ type GlobalstatsMover struct {
 }
 
 type GlobalstatsMoversBody struct {
-	Data GlobalstatsMoversData `json:"data"`
-	Meta GlobalstatsMeta       `json:"meta"`
+	Data         GlobalstatsMoversData `json:"data"`
+	Explanations *ExplainInlined       `json:"explanations,omitzero"`
+	Meta         GlobalstatsMeta       `json:"meta"`
 }
 
 type GlobalstatsMoversData struct {
@@ -1657,8 +1688,9 @@ type GlobalstatsMoversData struct {
 }
 
 type GlobalstatsMoversOfBody struct {
-	Data json.RawMessage `json:"data"`
-	Meta GlobalstatsMeta `json:"meta"`
+	Data         json.RawMessage `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         GlobalstatsMeta `json:"meta"`
 }
 
 type GlobalstatsMoversToolBody struct {
@@ -1732,8 +1764,9 @@ type GlobalstatsSentiment struct {
 }
 
 type GlobalstatsSentimentBody struct {
-	Data GlobalstatsSentimentData `json:"data"`
-	Meta GlobalstatsMeta          `json:"meta"`
+	Data         GlobalstatsSentimentData `json:"data"`
+	Explanations *ExplainInlined          `json:"explanations,omitzero"`
+	Meta         GlobalstatsMeta          `json:"meta"`
 }
 
 type GlobalstatsSentimentData struct {
@@ -1746,8 +1779,9 @@ type GlobalstatsSentimentData struct {
 }
 
 type GlobalstatsSentimentOfBody struct {
-	Data json.RawMessage `json:"data"`
-	Meta GlobalstatsMeta `json:"meta"`
+	Data         json.RawMessage `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         GlobalstatsMeta `json:"meta"`
 }
 
 type GlobalstatsSeriesMeta struct {
@@ -1800,7 +1834,8 @@ type GlobalstatsSummary struct {
 }
 
 type GlobalstatsSummaryBody struct {
-	Data GlobalstatsSummary `json:"data"`
+	Data         GlobalstatsSummary `json:"data"`
+	Explanations *ExplainInlined    `json:"explanations,omitzero"`
 }
 
 type GlobalstatsSummaryMovers struct {
@@ -2421,8 +2456,9 @@ type PricesRow struct {
 }
 
 type PricesSummaryBody struct {
-	Data PricesSummaryData `json:"data"`
-	Meta PricesSummaryMeta `json:"meta"`
+	Data         PricesSummaryData `json:"data"`
+	Explanations *ExplainInlined   `json:"explanations,omitzero"`
+	Meta         PricesSummaryMeta `json:"meta"`
 }
 
 type PricesSummaryData struct {
@@ -2608,8 +2644,9 @@ type RatesList struct {
 }
 
 type RatesListBody struct {
-	Data RatesList     `json:"data"`
-	Meta RatesListMeta `json:"meta"`
+	Data         RatesList       `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         RatesListMeta   `json:"meta"`
 }
 
 type RatesListMeta struct {
@@ -2790,8 +2827,9 @@ type RatesPosition struct {
 }
 
 type RatesProviderBody struct {
-	Data RatesProviderRates `json:"data"`
-	Meta RatesMeta          `json:"meta"`
+	Data         RatesProviderRates `json:"data"`
+	Explanations *ExplainInlined    `json:"explanations,omitzero"`
+	Meta         RatesMeta          `json:"meta"`
 }
 
 type RatesProviderCategory struct {
@@ -3170,7 +3208,8 @@ type StablecoinsEpisode struct {
 }
 
 type StablecoinsIndexBody struct {
-	Meta StablecoinsMeta `json:"meta"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         StablecoinsMeta `json:"meta"`
 	// Most stable first; those without a score follow, by market cap
 	Stablecoins []StablecoinsEntry `json:"stablecoins"`
 }
@@ -3227,7 +3266,8 @@ type StablecoinsStabilityBody struct {
 	// Signed basis points; negative below the peg
 	Deviation float64 `json:"deviation"`
 	// Periods in the window in which the peg was lost, by minute closes, oldest first
-	Episodes []StablecoinsEpisode `json:"episodes"`
+	Episodes     []StablecoinsEpisode `json:"episodes"`
+	Explanations *ExplainInlined      `json:"explanations,omitzero"`
 	// One of 5m, 1h, 1d.
 	Granularity string `json:"granularity"`
 	// Oldest first; steps without a price are left out

@@ -20,7 +20,7 @@ export abstract class Operations {
   protected abstract ask<T>(operation: Operation, asked: object): Promise<T>
   protected abstract pages<T>(operation: Operation, pages: Pages, asked: object): AsyncGenerator<T, void, void>
 
-  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}, market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}, fiat/{currency}, global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}. */
+  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}, market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency}, global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}. */
   explainNumber(asked: {
     /** Name of the number. */
     number: string
@@ -50,8 +50,10 @@ export abstract class Operations {
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
     /** Candles (ohlc), or pairs of time and value (simple). */
     format?: "ohlc" | "simple"
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.ChartsChartBody> {
-    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}", query: ["timeframe", "format"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}", query: ["timeframe", "format", "explain"] }, asked)
   }
 
   /** Current price of a coin, to continue its chart. */
@@ -66,16 +68,20 @@ export abstract class Operations {
   getCoin(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.CoinsCoinBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}" }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}", query: ["explain"] }, asked)
   }
 
   /** Details of a coin, by id only. */
   getCoinByID(asked: {
     /** Coin id, case-insensitive; also one that equals a fixed path segment. */
     id: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.CoinsCoinBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/by-id/{id}" }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/by-id/{id}", query: ["explain"] }, asked)
   }
 
   /** Price history of a coin. Hourly closing prices for up to 7 days, daily ones beyond. */
@@ -92,8 +98,10 @@ export abstract class Operations {
   getCoinMarketData(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.CoinsStatisticsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/market-data" }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/market-data", query: ["explain"] }, asked)
   }
 
   /** Number of known coins. */
@@ -102,8 +110,11 @@ export abstract class Operations {
   }
 
   /** DeFi borrowing: debt, collateral and rates. */
-  getDefiBorrowing(): Promise<types.GlobalstatsDefiBorrowingBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/borrowing" }, {})
+  getDefiBorrowing(asked: {
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
+  } = {}): Promise<types.GlobalstatsDefiBorrowingBody> {
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/borrowing", query: ["explain"] }, asked)
   }
 
   /** History of a DeFi metric. One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. Before the first measured minute, defi_tvl has daily values read from a source's history, marked with origin backfill. The source counts fewer protocols than this service, so the series jumps where the measured part begins; the coverage of a row states by how much. */
@@ -117,8 +128,11 @@ export abstract class Operations {
   }
 
   /** DeFi lending: the largest protocols and coins, and their yields. */
-  getDefiLending(): Promise<types.GlobalstatsDefiLendingBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/lending" }, {})
+  getDefiLending(asked: {
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
+  } = {}): Promise<types.GlobalstatsDefiLendingBody> {
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/lending", query: ["explain"] }, asked)
   }
 
   /** OHLC of a DeFi metric by hour or day. Hourly for 24h and 7d, daily for 30d. Before the first measured minute, defi_tvl has daily values read from a source's history, marked with origin backfill. The source counts fewer protocols than this service, so the series jumps where the measured part begins; the coverage of a row states by how much. */
@@ -132,13 +146,19 @@ export abstract class Operations {
   }
 
   /** Overview of DeFi. Fails with STALE_DATA if the data is older than two hours, or before there is any. */
-  getDefiOverview(): Promise<types.GlobalstatsDefiBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi" }, {})
+  getDefiOverview(asked: {
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
+  } = {}): Promise<types.GlobalstatsDefiBody> {
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi", query: ["explain"] }, asked)
   }
 
   /** DeFi staking: the largest protocols and chains, and their yields. */
-  getDefiStaking(): Promise<types.GlobalstatsDefiStakingBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/staking" }, {})
+  getDefiStaking(asked: {
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
+  } = {}): Promise<types.GlobalstatsDefiStakingBody> {
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/staking", query: ["explain"] }, asked)
   }
 
   /** Benchmark yield of flexible USD stablecoin deposits. The median over providers of each provider's mean, fixed daily at 00:00 UTC. A fixing never changes; a correction supersedes it. Before the first fixing the values are provisional: the current ones. */
@@ -157,13 +177,18 @@ export abstract class Operations {
     productId: string
     /** Point in time; default now. The plan limits how far back it may be. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.EarnProductBody> {
-    return this.ask({ method: "GET", path: "/api/v1/earn/products/{productId}", query: ["asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/earn/products/{productId}", query: ["asOf", "explain"] }, asked)
   }
 
   /** Fear and greed index. The value of alternative.me, and an index computed by this service, which replaces it if it is older than 26 hours; see source. */
-  getFearGreed(): Promise<types.GlobalstatsFearGreedBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/fear-greed" }, {})
+  getFearGreed(asked: {
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
+  } = {}): Promise<types.GlobalstatsFearGreedBody> {
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/fear-greed", query: ["explain"] }, asked)
   }
 
   /** Exchange rate of the US dollar in one currency, with its sources. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
@@ -172,8 +197,10 @@ export abstract class Operations {
     symbol: string
     /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.FiatCurrencyBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/{symbol}", query: ["asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/fiat/{symbol}", query: ["asOf", "explain"] }, asked)
   }
 
   /** Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
@@ -204,8 +231,10 @@ export abstract class Operations {
   getGlobalMetrics(asked: {
     /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.GlobalstatsMetricsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics", query: ["asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics", query: ["asOf", "explain"] }, asked)
   }
 
   /** A record of the log, by its offset. Explanations and rows name records by topic, partition and offset; this is the record itself, decoded, from the brokers or, where they have it no longer, from the archive. It is counted as a chart. Keys and usage are not shown. */
@@ -221,8 +250,11 @@ export abstract class Operations {
   }
 
   /** Overview of the whole market. Market cap, volume and dominance; in the reference view also movers, sentiment, and fear and greed. */
-  getMarketSummary(): Promise<types.GlobalstatsSummaryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/summary" }, {})
+  getMarketSummary(asked: {
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
+  } = {}): Promise<types.GlobalstatsSummaryBody> {
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/summary", query: ["explain"] }, asked)
   }
 
   /** History of a market metric. One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. Steps in which nothing was measured have hourly values of the largest coins, read from a source's history and marked with origin backfill. */
@@ -255,8 +287,10 @@ export abstract class Operations {
     offset?: number
     /** Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it, and meta.clamped is set. */
     min_volume?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.GlobalstatsMoversBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/movers", query: ["segment", "limit", "offset", "min_volume"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/movers", query: ["segment", "limit", "offset", "min_volume", "explain"] }, asked)
   }
 
   /** Largest gainers and losers within 24 hours in one rank segment. */
@@ -269,8 +303,10 @@ export abstract class Operations {
     offset?: number
     /** Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it, and meta.clamped is set. */
     min_volume?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.GlobalstatsMoversOfBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/movers/{rankRange}", query: ["limit", "offset", "min_volume"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/movers/{rankRange}", query: ["limit", "offset", "min_volume", "explain"] }, asked)
   }
 
   /** Peg stability of a stablecoin, current and over time. The score is 100 minus 0.5 of the mean, 0.3 of the 95th percentile and 0.2 of the newest absolute deviation in basis points, always over the minutes of 30 days. */
@@ -279,8 +315,10 @@ export abstract class Operations {
     symbol: string
     /** Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered to 1825d. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond. */
     window?: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.StablecoinsStabilityBody> {
-    return this.ask({ method: "GET", path: "/api/v1/stablecoins/{symbol}/peg-stability", query: ["window"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/stablecoins/{symbol}/peg-stability", query: ["window", "explain"] }, asked)
   }
 
   /** Price of a coin, current or as of a past time. The median over providers; prices more than 50% away from the first median are excluded. Each provider's own price is listed, with the reason if it was rejected. A coin that none of our venues trades has the price of a reference source, named in priceSource, and no providers. */
@@ -339,8 +377,10 @@ export abstract class Operations {
   getRateProvider(asked: {
     /** Slug, case-insensitive. */
     provider: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.RatesProviderBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/providers/{provider}" }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/providers/{provider}", query: ["explain"] }, asked)
   }
 
   /** Current yields of a coin, and its prices by exchange. Entries that the source has not reported for three polling intervals are left out; a coin without any yield has an empty list. */
@@ -365,8 +405,10 @@ export abstract class Operations {
   getSentiment(asked: {
     /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.GlobalstatsSentimentBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/sentiment", query: ["asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/sentiment", query: ["asOf", "explain"] }, asked)
   }
 
   /** Number of coins that rose and fell within 24 hours, in one rank segment. */
@@ -375,8 +417,10 @@ export abstract class Operations {
     rankRange: "1-50" | "51-100" | "101-250" | "all"
     /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.GlobalstatsSentimentOfBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/sentiment/{rankRange}", query: ["asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/sentiment/{rankRange}", query: ["asOf", "explain"] }, asked)
   }
 
   /** State of this process: venues, sources, and how far each stage is behind. What the process that answers measures of itself. Where roles run apart, each process knows its own part. */
@@ -395,8 +439,10 @@ export abstract class Operations {
     coins: readonly string[]
     /** Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years. */
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.ChartsListBody> {
-    return this.ask({ method: "GET", path: "/api/v1/charts", query: ["coins", "timeframe"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/charts", query: ["coins", "timeframe", "explain"] }, asked)
   }
 
   /** Categories of coins. */
@@ -420,8 +466,10 @@ export abstract class Operations {
     category?: string
     /** Only coins whose name, symbol or id contains this text, case-insensitive. */
     search?: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.CoinsTableBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search", "explain"] }, asked)
   }
 
   /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. All pages, a row at a time; per_page is how long a page is. */
@@ -438,8 +486,10 @@ export abstract class Operations {
     category?: string
     /** Only coins whose name, symbol or id contains this text, case-insensitive. */
     search?: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): AsyncGenerator<types.CoinsTableRow, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search"] }, { size: "per_page", most: 250, place: "page", rows: ["data"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search", "explain"] }, { size: "per_page", most: 250, place: "page", rows: ["data"] }, asked)
   }
 
   /** Markets of a coin, by exchange. */
@@ -478,8 +528,10 @@ export abstract class Operations {
     coinCategory?: string
     /** Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.CoinsWithRatesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/with-rates", query: ["category", "coinCategory", "limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/with-rates", query: ["category", "coinCategory", "limit", "explain"] }, asked)
   }
 
   /** What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices obey it from its time on: the market is listed among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements lists. */
@@ -522,8 +574,10 @@ export abstract class Operations {
     limit?: number
     /** Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.EarnProductsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/earn/products", query: ["symbol", "category", "provider", "min_confidence", "limit", "offset"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/earn/products", query: ["symbol", "category", "provider", "min_confidence", "limit", "offset", "explain"] }, asked)
   }
 
   /** Earn products: yields that providers pay for coins, with all variants and terms. Open products first, sorted by confidence, then by rate; closed ones last. All pages, a row at a time; limit is how long a page is. */
@@ -538,24 +592,30 @@ export abstract class Operations {
     min_confidence?: number
     /** Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): AsyncGenerator<types.EarnProduct, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/earn/products", query: ["symbol", "category", "provider", "min_confidence", "limit", "offset"] }, { size: "limit", most: 500, place: "offset", rows: ["products"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/earn/products", query: ["symbol", "category", "provider", "min_confidence", "limit", "offset", "explain"] }, { size: "limit", most: 500, place: "offset", rows: ["products"] }, asked)
   }
 
   /** Coins with yields, and the largest coins. Coins sorted by the number of providers with a yield, filled up by rank. */
   listFeaturedCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.CoinsFeaturedBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/featured", query: ["limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/featured", query: ["limit", "explain"] }, asked)
   }
 
   /** Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
   listFiat(asked: {
     /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.FiatListBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat", query: ["asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/fiat", query: ["asOf", "explain"] }, asked)
   }
 
   /** Prices of several coins, current or as of a past time. */
@@ -617,8 +677,10 @@ export abstract class Operations {
     offset?: number
     /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.RatesListBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf", "explain"] }, asked)
   }
 
   /** Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three polling intervals are left out. All pages, a row at a time; limit is how long a page is. */
@@ -633,16 +695,20 @@ export abstract class Operations {
     limit?: number
     /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): AsyncGenerator<types.RatesEntry, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "rates"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf", "explain"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "rates"] }, asked)
   }
 
   /** The newest coins. */
   listRecentCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.CoinsRecentBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/recent", query: ["limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/recent", query: ["limit", "explain"] }, asked)
   }
 
   /** Rows of the past that were changed after they may have been read. A replay of the log by another version of a processor, or after a damage, replaces rows of the past. Each row that it adds, removes or changes is listed with its values before and after, and why. The plan limits how far back since may be. */
@@ -669,8 +735,10 @@ export abstract class Operations {
     coinId: string
     /** Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.CoinsSimilarBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/similar", query: ["limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/similar", query: ["limit", "explain"] }, asked)
   }
 
   /** Stablecoins by peg stability. Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead. */
@@ -679,8 +747,10 @@ export abstract class Operations {
     limit?: number
     /** Point in time: the answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.StablecoinsIndexBody> {
-    return this.ask({ method: "GET", path: "/api/v1/stablecoins/index", query: ["limit", "asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/stablecoins/index", query: ["limit", "asOf", "explain"] }, asked)
   }
 
   /** Mappings of venues' symbols to coins. Overrides first, then the symbols of venues whose ticks are stored. */
@@ -705,16 +775,20 @@ export abstract class Operations {
   listTopCoins(asked: {
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.CoinsTopBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/top", query: ["limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/top", query: ["limit", "explain"] }, asked)
   }
 
   /** Coins by 24-hour price change. The largest gainers among coins with a 24-hour volume of at least 50,000 USD. */
   listTrendingCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.CoinsTrendingBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/trending", query: ["limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/trending", query: ["limit", "explain"] }, asked)
   }
 
   /** Resolve a symbol to a coin. The first rule that can decide wins: an operator's override, the mapping of the source or exchange, uniqueness, the given price, the coin table, market cap, a search of names. In the tool view an unresolved symbol is a 404 with candidates. */
@@ -763,8 +837,10 @@ export abstract class Operations {
     category?: string
     /** true: only coins with lending, borrowing or staking yields; false: only coins without. */
     has_rates?: boolean
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.CoinsSearchBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates", "explain"] }, asked)
   }
 
   /** Search coins. Without search parameters all coins, by rank; coins without a rank follow, by id. All pages, a row at a time; limit is how long a page is. */
@@ -785,13 +861,18 @@ export abstract class Operations {
     category?: string
     /** true: only coins with lending, borrowing or staking yields; false: only coins without. */
     has_rates?: boolean
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): AsyncGenerator<types.CoinsFoundCoin, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates"] }, { size: "limit", most: 500, place: "page", rows: ["data"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates", "explain"] }, { size: "limit", most: 500, place: "page", rows: ["data"] }, asked)
   }
 
   /** Current prices of all coins. The order of the members has no meaning. Prices of reference sources are updated once per minute. */
-  summarizePrices(): Promise<types.PricesSummaryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/prices/summary" }, {})
+  summarizePrices(asked: {
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
+  } = {}): Promise<types.PricesSummaryBody> {
+    return this.ask({ method: "GET", path: "/api/v1/prices/summary", query: ["explain"] }, asked)
   }
 
   /** Lowest, highest and mean yield of each coin by category. */

@@ -23,6 +23,7 @@ export interface ChartsChart {
 
 export interface ChartsChartBody {
   data: ChartsChart
+  explanations?: ExplainInlined
   meta: ChartsChartMeta
 }
 
@@ -92,6 +93,7 @@ export interface ChartsCurrentMeta {
 
 export interface ChartsListBody {
   data: ChartsListData
+  explanations?: ExplainInlined
   meta: ChartsListMeta
 }
 
@@ -295,6 +297,7 @@ export interface CoinsCoin {
 
 export interface CoinsCoinBody {
   data: CoinsCoin
+  explanations?: ExplainInlined
 }
 
 export interface CoinsCoinRates {
@@ -310,6 +313,7 @@ export interface CoinsCoinRates {
 export interface CoinsFeaturedBody {
   /** Sorted by number of providers with a yield, then by rank */
   coins: CoinsFeaturedCoin[]
+  explanations?: ExplainInlined
   meta: CoinsListMeta
 }
 
@@ -470,6 +474,7 @@ export interface CoinsRatedCoin {
 export interface CoinsRecentBody {
   /** Newest first; coins without a known launch date are left out */
   coins: CoinsRecentCoin[]
+  explanations?: ExplainInlined
   meta: CoinsListMeta
 }
 
@@ -495,6 +500,7 @@ export interface CoinsRecentCoin {
 
 export interface CoinsSearchBody {
   data: CoinsFoundCoin[]
+  explanations?: ExplainInlined
   meta: CoinsSearchMeta
 }
 
@@ -526,6 +532,7 @@ export interface CoinsSimilarBody {
   coinId: string
   /** Most similar first, ties by rank */
   coins: CoinsSimilarCoin[]
+  explanations?: ExplainInlined
   meta: CoinsListMeta
 }
 
@@ -606,6 +613,7 @@ export interface CoinsStatistics {
 
 export interface CoinsStatisticsBody {
   data: CoinsStatistics
+  explanations?: ExplainInlined
   meta: CoinsStatisticsMeta
 }
 
@@ -638,6 +646,7 @@ export interface CoinsStatsBody {
 
 export interface CoinsTableBody {
   data: CoinsTableRow[]
+  explanations?: ExplainInlined
   meta: CoinsTableMeta
 }
 
@@ -695,6 +704,7 @@ export interface CoinsTableRow {
 export interface CoinsTopBody {
   /** Sorted by rank */
   coins: CoinsTopCoin[]
+  explanations?: ExplainInlined
   meta: CoinsListMeta
 }
 
@@ -721,6 +731,7 @@ export interface CoinsTopCoin {
 export interface CoinsTrendingBody {
   /** Largest 24-hour gain first */
   coins: CoinsTrendingCoin[]
+  explanations?: ExplainInlined
   meta: CoinsListMeta
 }
 
@@ -749,6 +760,7 @@ export interface CoinsTrendingCoin {
 export interface CoinsWithRatesBody {
   /** Sorted by rank */
   coins: CoinsRatedCoin[]
+  explanations?: ExplainInlined
   meta: CoinsListMeta
 }
 
@@ -942,6 +954,7 @@ export interface EarnProduct {
 }
 
 export interface EarnProductBody {
+  explanations?: ExplainInlined
   meta: EarnProductMeta
   product: EarnProduct
 }
@@ -954,6 +967,7 @@ export interface EarnProductMeta {
 }
 
 export interface EarnProductsBody {
+  explanations?: ExplainInlined
   meta: EarnListMeta
   products: EarnProduct[]
 }
@@ -1045,6 +1059,13 @@ export interface ExplainBody {
   meta: ExplainMeta
 }
 
+export interface ExplainInlined {
+  /** Further numbers that the answer names */
+  leftOut?: number
+  /** Those of the first 20 different numbers that the answer names, with their inputs; note where one could not be explained. They are made right after the answer: a number that has changed since is explained as it is now */
+  numbers: ExplainNode[]
+}
+
 export interface ExplainLeftOut {
   count: number
   /** Of their values, if the method adds them */
@@ -1128,6 +1149,7 @@ export interface FiatCurrency {
 
 export interface FiatCurrencyBody {
   data: FiatDetailedCurrency
+  explanations?: ExplainInlined
   meta: FiatMeta
 }
 
@@ -1179,6 +1201,7 @@ export interface FiatList {
 
 export interface FiatListBody {
   data: FiatList
+  explanations?: ExplainInlined
   meta: FiatMeta
 }
 
@@ -1248,6 +1271,7 @@ export interface GlobalstatsBorrowedAsset {
 
 export interface GlobalstatsDefiBody {
   data: GlobalstatsDefiOverview
+  explanations?: ExplainInlined
   meta: AgeMeta
 }
 
@@ -1274,6 +1298,7 @@ export interface GlobalstatsDefiBorrowing {
 
 export interface GlobalstatsDefiBorrowingBody {
   data: GlobalstatsDefiBorrowing
+  explanations?: ExplainInlined
   meta: AgeMeta
 }
 
@@ -1339,6 +1364,7 @@ export interface GlobalstatsDefiLending {
 
 export interface GlobalstatsDefiLendingBody {
   data: GlobalstatsDefiLending
+  explanations?: ExplainInlined
   meta: AgeMeta
 }
 
@@ -1409,6 +1435,7 @@ export interface GlobalstatsDefiStaking {
 
 export interface GlobalstatsDefiStakingBody {
   data: GlobalstatsDefiStaking
+  explanations?: ExplainInlined
   meta: AgeMeta
 }
 
@@ -1434,6 +1461,7 @@ export interface GlobalstatsFearGreed {
 
 export interface GlobalstatsFearGreedBody {
   data: GlobalstatsFearGreed
+  explanations?: ExplainInlined
 }
 
 export interface GlobalstatsFlatMover {
@@ -1579,6 +1607,7 @@ export interface GlobalstatsMetrics {
 
 export interface GlobalstatsMetricsBody {
   data: GlobalstatsMetrics
+  explanations?: ExplainInlined
 }
 
 export interface GlobalstatsMover {
@@ -1607,6 +1636,7 @@ export interface GlobalstatsMover {
 
 export interface GlobalstatsMoversBody {
   data: GlobalstatsMoversData
+  explanations?: ExplainInlined
   meta: GlobalstatsMeta
 }
 
@@ -1619,6 +1649,7 @@ export interface GlobalstatsMoversData {
 
 export interface GlobalstatsMoversOfBody {
   data: GlobalstatsSegment | GlobalstatsFlatSegment | GlobalstatsMoversData
+  explanations?: ExplainInlined
   meta: GlobalstatsMeta
 }
 
@@ -1693,6 +1724,7 @@ export interface GlobalstatsSentiment {
 
 export interface GlobalstatsSentimentBody {
   data: GlobalstatsSentimentData
+  explanations?: ExplainInlined
   meta: GlobalstatsMeta
 }
 
@@ -1707,6 +1739,7 @@ export interface GlobalstatsSentimentData {
 
 export interface GlobalstatsSentimentOfBody {
   data: GlobalstatsSentiment | GlobalstatsSentimentData
+  explanations?: ExplainInlined
   meta: GlobalstatsMeta
 }
 
@@ -1761,6 +1794,7 @@ export interface GlobalstatsSummary {
 
 export interface GlobalstatsSummaryBody {
   data: GlobalstatsSummary
+  explanations?: ExplainInlined
 }
 
 export interface GlobalstatsSummaryMovers {
@@ -2359,6 +2393,7 @@ export interface PricesRow {
 
 export interface PricesSummaryBody {
   data: PricesSummaryData
+  explanations?: ExplainInlined
   meta: PricesSummaryMeta
 }
 
@@ -2538,6 +2573,7 @@ export interface RatesList {
 
 export interface RatesListBody {
   data: RatesList
+  explanations?: ExplainInlined
   meta: RatesListMeta
 }
 
@@ -2717,6 +2753,7 @@ export interface RatesPosition {
 
 export interface RatesProviderBody {
   data: RatesProviderRates
+  explanations?: ExplainInlined
   meta: RatesMeta
 }
 
@@ -3084,6 +3121,7 @@ export interface StablecoinsEpisode {
 }
 
 export interface StablecoinsIndexBody {
+  explanations?: ExplainInlined
   meta: StablecoinsMeta
   /** Most stable first; those without a score follow, by market cap */
   stablecoins: StablecoinsEntry[]
@@ -3142,6 +3180,7 @@ export interface StablecoinsStabilityBody {
   deviation: number
   /** Periods in the window in which the peg was lost, by minute closes, oldest first */
   episodes: StablecoinsEpisode[]
+  explanations?: ExplainInlined
   granularity: "5m" | "1h" | "1d"
   /** Oldest first; steps without a price are left out */
   history: StablecoinsPoint[]

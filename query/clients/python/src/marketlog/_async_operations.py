@@ -22,9 +22,9 @@ class AsyncOperations:
         """Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records
         of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their
         number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin},
-        market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}, fiat/{currency}, global/{field},
-        sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or
-        symbol}.
+        market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency},
+        global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
+        rate/{provider}/{category}/{pool or symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}.
 
         number: Name of the number.
         as_of: Point in time: the number that was served then; of minutes the one that was served, or the last one that had
@@ -46,7 +46,7 @@ class AsyncOperations:
         answer: types.PricesExplainBody = await self._ask("GET", "/api/v1/prices/{symbol}/explain", {"symbol": symbol}, {"asOf": as_of}, {})
         return answer
 
-    async def get_chart(self, coin_id: str, *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, format: Literal['ohlc', 'simple'] | None = None) -> types.ChartsChartBody:
+    async def get_chart(self, coin_id: str, *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, format: Literal['ohlc', 'simple'] | None = None, explain: bool | None = None) -> types.ChartsChartBody:
         """Price history of a coin. Candles of the published price, up to the current one (complete is false). Intervals without a
         published price are filled from the venues' candles, if these were backfilled (see origin); intervals without either are
         left out. At most 1,000 points: beyond that, ohlc merges neighbouring candles and simple keeps the points that preserve
@@ -56,8 +56,10 @@ class AsyncOperations:
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         format: Candles (ohlc), or pairs of time and value (simple).
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.ChartsChartBody = await self._ask("GET", "/api/v1/charts/{coinId}", {"coinId": coin_id}, {"timeframe": timeframe, "format": format}, {})
+        answer: types.ChartsChartBody = await self._ask("GET", "/api/v1/charts/{coinId}", {"coinId": coin_id}, {"timeframe": timeframe, "format": format, "explain": explain}, {})
         return answer
 
     async def get_chart_current(self, coin_id: str) -> types.ChartsCurrentBody:
@@ -69,21 +71,25 @@ class AsyncOperations:
         answer: types.ChartsCurrentBody = await self._ask("GET", "/api/v1/charts/{coinId}/current", {"coinId": coin_id}, {}, {})
         return answer
 
-    async def get_coin(self, coin_id: str) -> types.CoinsCoinBody:
+    async def get_coin(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
         """Details of a coin. For a coin whose id equals a fixed path segment, use /coins/by-id/{id}.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/{coinId}", {"coinId": coin_id}, {}, {})
+        answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/{coinId}", {"coinId": coin_id}, {"explain": explain}, {})
         return answer
 
-    async def get_coin_by_id(self, id: str) -> types.CoinsCoinBody:
+    async def get_coin_by_id(self, id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
         """Details of a coin, by id only.
 
         id: Coin id, case-insensitive; also one that equals a fixed path segment.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/by-id/{id}", {"id": id}, {}, {})
+        answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/by-id/{id}", {"id": id}, {"explain": explain}, {})
         return answer
 
     async def get_coin_history(self, symbol: str, *, days: int | None = None) -> types.CoinsHistoryBody:
@@ -96,13 +102,15 @@ class AsyncOperations:
         answer: types.CoinsHistoryBody = await self._ask("GET", "/api/v1/coins/history/{symbol}", {"symbol": symbol}, {"days": days}, {})
         return answer
 
-    async def get_coin_market_data(self, coin_id: str) -> types.CoinsStatisticsBody:
+    async def get_coin_market_data(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsStatisticsBody:
         """Market statistics of a coin.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsStatisticsBody = await self._ask("GET", "/api/v1/coins/{coinId}/market-data", {"coinId": coin_id}, {}, {})
+        answer: types.CoinsStatisticsBody = await self._ask("GET", "/api/v1/coins/{coinId}/market-data", {"coinId": coin_id}, {"explain": explain}, {})
         return answer
 
     async def get_coin_stats(self) -> types.CoinsStatsBody:
@@ -110,9 +118,13 @@ class AsyncOperations:
         answer: types.CoinsStatsBody = await self._ask("GET", "/api/v1/coins/stats", {}, {}, {})
         return answer
 
-    async def get_defi_borrowing(self) -> types.GlobalstatsDefiBorrowingBody:
-        """DeFi borrowing: debt, collateral and rates."""
-        answer: types.GlobalstatsDefiBorrowingBody = await self._ask("GET", "/api/v1/global-stats/defi/borrowing", {}, {}, {})
+    async def get_defi_borrowing(self, *, explain: bool | None = None) -> types.GlobalstatsDefiBorrowingBody:
+        """DeFi borrowing: debt, collateral and rates.
+
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
+        """
+        answer: types.GlobalstatsDefiBorrowingBody = await self._ask("GET", "/api/v1/global-stats/defi/borrowing", {}, {"explain": explain}, {})
         return answer
 
     async def get_defi_history(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None) -> types.GlobalstatsHistoryBody:
@@ -127,9 +139,13 @@ class AsyncOperations:
         answer: types.GlobalstatsHistoryBody = await self._ask("GET", "/api/v1/global-stats/defi/history/{metricType}", {"metricType": metric_type}, {"period": period}, {})
         return answer
 
-    async def get_defi_lending(self) -> types.GlobalstatsDefiLendingBody:
-        """DeFi lending: the largest protocols and coins, and their yields."""
-        answer: types.GlobalstatsDefiLendingBody = await self._ask("GET", "/api/v1/global-stats/defi/lending", {}, {}, {})
+    async def get_defi_lending(self, *, explain: bool | None = None) -> types.GlobalstatsDefiLendingBody:
+        """DeFi lending: the largest protocols and coins, and their yields.
+
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
+        """
+        answer: types.GlobalstatsDefiLendingBody = await self._ask("GET", "/api/v1/global-stats/defi/lending", {}, {"explain": explain}, {})
         return answer
 
     async def get_defi_ohlc(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None) -> types.GlobalstatsOHLCBody:
@@ -143,14 +159,22 @@ class AsyncOperations:
         answer: types.GlobalstatsOHLCBody = await self._ask("GET", "/api/v1/global-stats/defi/ohlc/{metricType}", {"metricType": metric_type}, {"period": period}, {})
         return answer
 
-    async def get_defi_overview(self) -> types.GlobalstatsDefiBody:
-        """Overview of DeFi. Fails with STALE_DATA if the data is older than two hours, or before there is any."""
-        answer: types.GlobalstatsDefiBody = await self._ask("GET", "/api/v1/global-stats/defi", {}, {}, {})
+    async def get_defi_overview(self, *, explain: bool | None = None) -> types.GlobalstatsDefiBody:
+        """Overview of DeFi. Fails with STALE_DATA if the data is older than two hours, or before there is any.
+
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
+        """
+        answer: types.GlobalstatsDefiBody = await self._ask("GET", "/api/v1/global-stats/defi", {}, {"explain": explain}, {})
         return answer
 
-    async def get_defi_staking(self) -> types.GlobalstatsDefiStakingBody:
-        """DeFi staking: the largest protocols and chains, and their yields."""
-        answer: types.GlobalstatsDefiStakingBody = await self._ask("GET", "/api/v1/global-stats/defi/staking", {}, {}, {})
+    async def get_defi_staking(self, *, explain: bool | None = None) -> types.GlobalstatsDefiStakingBody:
+        """DeFi staking: the largest protocols and chains, and their yields.
+
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
+        """
+        answer: types.GlobalstatsDefiStakingBody = await self._ask("GET", "/api/v1/global-stats/defi/staking", {}, {"explain": explain}, {})
         return answer
 
     async def get_earn_benchmark(self, *, segment: Literal['overall', 'cefi', 'defi'] | None = None, history_days: int | None = None) -> types.EarnBenchmarkBody:
@@ -165,23 +189,28 @@ class AsyncOperations:
         answer: types.EarnBenchmarkBody = await self._ask("GET", "/api/v1/earn/benchmark", {}, {"segment": segment, "history_days": history_days}, {})
         return answer
 
-    async def get_earn_product(self, product_id: str, *, as_of: str | datetime | None = None) -> types.EarnProductBody:
+    async def get_earn_product(self, product_id: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.EarnProductBody:
         """One earn product, current or as of a past time.
 
         product_id: provider:coin:category, as in the list of products.
         as_of: Point in time; default now. The plan limits how far back it may be. A date alone is its beginning in UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.EarnProductBody = await self._ask("GET", "/api/v1/earn/products/{productId}", {"productId": product_id}, {"asOf": as_of}, {})
+        answer: types.EarnProductBody = await self._ask("GET", "/api/v1/earn/products/{productId}", {"productId": product_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    async def get_fear_greed(self) -> types.GlobalstatsFearGreedBody:
+    async def get_fear_greed(self, *, explain: bool | None = None) -> types.GlobalstatsFearGreedBody:
         """Fear and greed index. The value of alternative.me, and an index computed by this service, which replaces it if it is
         older than 26 hours; see source.
+
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsFearGreedBody = await self._ask("GET", "/api/v1/global-stats/fear-greed", {}, {}, {})
+        answer: types.GlobalstatsFearGreedBody = await self._ask("GET", "/api/v1/global-stats/fear-greed", {}, {"explain": explain}, {})
         return answer
 
-    async def get_fiat(self, symbol: str, *, as_of: str | datetime | None = None) -> types.FiatCurrencyBody:
+    async def get_fiat(self, symbol: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.FiatCurrencyBody:
         """Exchange rate of the US dollar in one currency, with its sources. Each source has one vote: the median of those that are
         fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days
         after its own; a rate set within a day for three intervals.
@@ -189,8 +218,10 @@ class AsyncOperations:
         symbol: ISO 4217 code, case-insensitive.
         as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.FiatCurrencyBody = await self._ask("GET", "/api/v1/fiat/{symbol}", {"symbol": symbol}, {"asOf": as_of}, {})
+        answer: types.FiatCurrencyBody = await self._ask("GET", "/api/v1/fiat/{symbol}", {"symbol": symbol}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def get_fiat_rates(self, *, as_of: str | datetime | None = None) -> types.FiatRatesBody:
@@ -222,14 +253,16 @@ class AsyncOperations:
         answer: types.FiatStatusBody = await self._ask("GET", "/api/v1/fiat/status", {}, {"asOf": as_of}, {})
         return answer
 
-    async def get_global_metrics(self, *, as_of: str | datetime | None = None) -> types.GlobalstatsMetricsBody:
+    async def get_global_metrics(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsMetricsBody:
         """Totals and dominance of the whole market, current or as of a past time.
 
         as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
         served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
         UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsMetricsBody = await self._ask("GET", "/api/v1/global-stats/metrics", {}, {"asOf": as_of}, {})
+        answer: types.GlobalstatsMetricsBody = await self._ask("GET", "/api/v1/global-stats/metrics", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def get_log_record(self, topic: Literal['backfill.raw.v1', 'candles.v1', 'coinmarkets.raw.v1', 'corrections.v1', 'defi.v1', 'earn.v1', 'markets.v1', 'prices.v1', 'quotes.v1', 'rates.raw.v1', 'rates.v1', 'reference.raw.v1', 'reference.raw.v1.dead.v1', 'restatements.v1', 'served.v1', 'ticks.raw.v1', 'ticks.raw.v1.dead.v1', 'ticks.v1'], partition: int, offset: int) -> types.RecordsBody:
@@ -244,11 +277,14 @@ class AsyncOperations:
         answer: types.RecordsBody = await self._ask("GET", "/api/v1/log/{topic}/{partition}/{offset}", {"topic": topic, "partition": partition, "offset": offset}, {}, {})
         return answer
 
-    async def get_market_summary(self) -> types.GlobalstatsSummaryBody:
+    async def get_market_summary(self, *, explain: bool | None = None) -> types.GlobalstatsSummaryBody:
         """Overview of the whole market. Market cap, volume and dominance; in the reference view also movers, sentiment, and fear
         and greed.
+
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsSummaryBody = await self._ask("GET", "/api/v1/global-stats/summary", {}, {}, {})
+        answer: types.GlobalstatsSummaryBody = await self._ask("GET", "/api/v1/global-stats/summary", {}, {"explain": explain}, {})
         return answer
 
     async def get_metric_history(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None) -> types.GlobalstatsHistoryBody:
@@ -272,7 +308,7 @@ class AsyncOperations:
         answer: types.GlobalstatsOHLCBody = await self._ask("GET", "/api/v1/global-stats/metrics/ohlc/{metricType}", {"metricType": metric_type}, {"period": period}, {})
         return answer
 
-    async def get_movers(self, *, segment: Literal['top50', 'top100', 'top250', 'all', '1-100', '1-250', '1-50', '51-100', '101-250'] | None = None, limit: int | None = None, offset: int | None = None, min_volume: int | None = None) -> types.GlobalstatsMoversBody:
+    async def get_movers(self, *, segment: Literal['top50', 'top100', 'top250', 'all', '1-100', '1-250', '1-50', '51-100', '101-250'] | None = None, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, explain: bool | None = None) -> types.GlobalstatsMoversBody:
         """Largest gainers and losers within 24 hours.
 
         segment: Rank segment by market cap. Default: in the tool view top100, in the reference view all three segments.
@@ -282,11 +318,13 @@ class AsyncOperations:
         set.
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsMoversBody = await self._ask("GET", "/api/v1/global-stats/movers", {}, {"segment": segment, "limit": limit, "offset": offset, "min_volume": min_volume}, {})
+        answer: types.GlobalstatsMoversBody = await self._ask("GET", "/api/v1/global-stats/movers", {}, {"segment": segment, "limit": limit, "offset": offset, "min_volume": min_volume, "explain": explain}, {})
         return answer
 
-    async def get_movers_of_ranks(self, rank_range: Literal['1-50', '51-100', '101-250', '1-250', 'all'], *, limit: int | None = None, offset: int | None = None, min_volume: int | None = None) -> types.GlobalstatsMoversOfBody:
+    async def get_movers_of_ranks(self, rank_range: Literal['1-50', '51-100', '101-250', '1-250', 'all'], *, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, explain: bool | None = None) -> types.GlobalstatsMoversOfBody:
         """Largest gainers and losers within 24 hours in one rank segment.
 
         rank_range: Ranks by market cap; 1-250 answers one list of both sides, all every segment.
@@ -296,19 +334,23 @@ class AsyncOperations:
         set.
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsMoversOfBody = await self._ask("GET", "/api/v1/global-stats/movers/{rankRange}", {"rankRange": rank_range}, {"limit": limit, "offset": offset, "min_volume": min_volume}, {})
+        answer: types.GlobalstatsMoversOfBody = await self._ask("GET", "/api/v1/global-stats/movers/{rankRange}", {"rankRange": rank_range}, {"limit": limit, "offset": offset, "min_volume": min_volume, "explain": explain}, {})
         return answer
 
-    async def get_peg_stability(self, symbol: str, *, window: str | None = None) -> types.StablecoinsStabilityBody:
+    async def get_peg_stability(self, symbol: str, *, window: str | None = None, explain: bool | None = None) -> types.StablecoinsStabilityBody:
         """Peg stability of a stablecoin, current and over time. The score is 100 minus 0.5 of the mean, 0.3 of the 95th percentile
         and 0.2 of the newest absolute deviation in basis points, always over the minutes of 30 days.
 
         symbol: Symbol or coin id, case-insensitive. A symbol means the largest stablecoin that has it.
         window: Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered
         to 1825d. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.StablecoinsStabilityBody = await self._ask("GET", "/api/v1/stablecoins/{symbol}/peg-stability", {"symbol": symbol}, {"window": window}, {})
+        answer: types.StablecoinsStabilityBody = await self._ask("GET", "/api/v1/stablecoins/{symbol}/peg-stability", {"symbol": symbol}, {"window": window, "explain": explain}, {})
         return answer
 
     async def get_price(self, symbol: str, *, region: str | None = None, vs: str | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.PricesPriceBody:
@@ -362,12 +404,14 @@ class AsyncOperations:
         answer: types.RatesPastBody = await self._ask("GET", "/api/v1/rates/{symbol}/history", {"symbol": symbol}, {"days": days, "category": category, "provider": provider, "from": from_, "to": to, "limit": limit}, {})
         return answer
 
-    async def get_rate_provider(self, provider: str) -> types.RatesProviderBody:
+    async def get_rate_provider(self, provider: str, *, explain: bool | None = None) -> types.RatesProviderBody:
         """One provider with its current yields and prices.
 
         provider: Slug, case-insensitive.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.RatesProviderBody = await self._ask("GET", "/api/v1/rates/providers/{provider}", {"provider": provider}, {}, {})
+        answer: types.RatesProviderBody = await self._ask("GET", "/api/v1/rates/providers/{provider}", {"provider": provider}, {"explain": explain}, {})
         return answer
 
     async def get_rates(self, symbol: str, *, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.RatesSymbolBody:
@@ -386,25 +430,29 @@ class AsyncOperations:
         answer: types.RatesSymbolBody = await self._ask("GET", "/api/v1/rates/{symbol}", {"symbol": symbol}, {"category": category, "provider": provider, "limit": limit, "explain": explain, "asOf": as_of}, {})
         return answer
 
-    async def get_sentiment(self, *, as_of: str | datetime | None = None) -> types.GlobalstatsSentimentBody:
+    async def get_sentiment(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsSentimentBody:
         """Number of coins that rose and fell within 24 hours, by rank segment.
 
         as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
         served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
         UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsSentimentBody = await self._ask("GET", "/api/v1/global-stats/sentiment", {}, {"asOf": as_of}, {})
+        answer: types.GlobalstatsSentimentBody = await self._ask("GET", "/api/v1/global-stats/sentiment", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    async def get_sentiment_of_ranks(self, rank_range: Literal['1-50', '51-100', '101-250', 'all'], *, as_of: str | datetime | None = None) -> types.GlobalstatsSentimentOfBody:
+    async def get_sentiment_of_ranks(self, rank_range: Literal['1-50', '51-100', '101-250', 'all'], *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsSentimentOfBody:
         """Number of coins that rose and fell within 24 hours, in one rank segment.
 
         rank_range: Rank segment by market cap; all returns every segment.
         as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
         served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
         UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsSentimentOfBody = await self._ask("GET", "/api/v1/global-stats/sentiment/{rankRange}", {"rankRange": rank_range}, {"asOf": as_of}, {})
+        answer: types.GlobalstatsSentimentOfBody = await self._ask("GET", "/api/v1/global-stats/sentiment/{rankRange}", {"rankRange": rank_range}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def get_system(self) -> types.SystemBody:
@@ -419,13 +467,15 @@ class AsyncOperations:
         answer: types.UsageBody = await self._ask("GET", "/api/v1/usage", {}, {}, {})
         return answer
 
-    async def list_charts(self, coins: Sequence[str], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None) -> types.ChartsListBody:
+    async def list_charts(self, coins: Sequence[str], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, explain: bool | None = None) -> types.ChartsListBody:
         """Price history of several coins.
 
         coins: Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}. May also be repeated.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.ChartsListBody = await self._ask("GET", "/api/v1/charts", {}, {"coins": coins, "timeframe": timeframe}, {})
+        answer: types.ChartsListBody = await self._ask("GET", "/api/v1/charts", {}, {"coins": coins, "timeframe": timeframe, "explain": explain}, {})
         return answer
 
     async def list_coin_categories(self) -> types.CoinsCategoriesBody:
@@ -433,7 +483,7 @@ class AsyncOperations:
         answer: types.CoinsCategoriesBody = await self._ask("GET", "/api/v1/coins/categories", {}, {}, {})
         return answer
 
-    async def list_coin_market_table(self, *, page: int | None = None, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None) -> types.CoinsTableBody:
+    async def list_coin_market_table(self, *, page: int | None = None, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, explain: bool | None = None) -> types.CoinsTableBody:
         """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed.
 
         page: Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set.
@@ -443,11 +493,13 @@ class AsyncOperations:
         order_dir: Sort direction; unknown values come last.
         category: Only coins of this category, by id or name.
         search: Only coins whose name, symbol or id contains this text, case-insensitive.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsTableBody = await self._ask("GET", "/api/v1/coins/markets", {}, {"page": page, "per_page": per_page, "sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search}, {})
+        answer: types.CoinsTableBody = await self._ask("GET", "/api/v1/coins/markets", {}, {"page": page, "per_page": per_page, "sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "explain": explain}, {})
         return answer
 
-    def iter_coin_market_table(self, *, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None) -> AsyncIterator[types.CoinsTableRow]:
+    def iter_coin_market_table(self, *, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, explain: bool | None = None) -> AsyncIterator[types.CoinsTableRow]:
         """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. All
         pages, a row at a time; per_page is how long a page is.
 
@@ -457,8 +509,10 @@ class AsyncOperations:
         order_dir: Sort direction; unknown values come last.
         category: Only coins of this category, by id or name.
         search: Only coins whose name, symbol or id contains this text, case-insensitive.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/coins/markets", {"sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search}, ("per_page", min(per_page or 250, 250)), "page", ('data',))
+        return self._pages("/api/v1/coins/markets", {"sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "explain": explain}, ("per_page", min(per_page or 250, 250)), "page", ('data',))
 
     async def list_coin_markets(self, coin_id: str, *, limit: int | None = None, as_of: str | datetime | None = None) -> types.CoinsMarketsBody:
         """Markets of a coin, by exchange.
@@ -489,14 +543,16 @@ class AsyncOperations:
         answer: types.CoinsSlugsBody = await self._ask("GET", "/api/v1/coins/slugs", {}, {"featured": featured}, {})
         return answer
 
-    async def list_coins_with_rates(self, category: Literal['lending', 'borrowing', 'staking'], *, coin_category: str | None = None, limit: int | None = None) -> types.CoinsWithRatesBody:
+    async def list_coins_with_rates(self, category: Literal['lending', 'borrowing', 'staking'], *, coin_category: str | None = None, limit: int | None = None, explain: bool | None = None) -> types.CoinsWithRatesBody:
         """Coins that can be lent, borrowed or staked.
 
         category: Category of the yields.
         coin_category: Category of the coins, by id or name.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsWithRatesBody = await self._ask("GET", "/api/v1/coins/with-rates", {}, {"category": category, "coinCategory": coin_category, "limit": limit}, {})
+        answer: types.CoinsWithRatesBody = await self._ask("GET", "/api/v1/coins/with-rates", {}, {"category": category, "coinCategory": coin_category, "limit": limit, "explain": explain}, {})
         return answer
 
     async def list_corrections(self, *, venue: str | None = None, limit: int | None = None, cursor: str | None = None) -> types.CorrectionsBody:
@@ -525,7 +581,7 @@ class AsyncOperations:
         answer: types.EarnChangesBody = await self._ask("GET", "/api/v1/earn/changes", {}, {"symbol": symbol, "provider": provider, "since": since, "limit": limit}, {})
         return answer
 
-    async def list_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None, offset: int | None = None) -> types.EarnProductsBody:
+    async def list_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None, offset: int | None = None, explain: bool | None = None) -> types.EarnProductsBody:
         """Earn products: yields that providers pay for coins, with all variants and terms. Open products first, sorted by
         confidence, then by rate; closed ones last.
 
@@ -537,11 +593,13 @@ class AsyncOperations:
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         offset: Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.EarnProductsBody = await self._ask("GET", "/api/v1/earn/products", {}, {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "limit": limit, "offset": offset}, {})
+        answer: types.EarnProductsBody = await self._ask("GET", "/api/v1/earn/products", {}, {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "limit": limit, "offset": offset, "explain": explain}, {})
         return answer
 
-    def iter_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None) -> AsyncIterator[types.EarnProduct]:
+    def iter_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None, explain: bool | None = None) -> AsyncIterator[types.EarnProduct]:
         """Earn products: yields that providers pay for coins, with all variants and terms. Open products first, sorted by
         confidence, then by rate; closed ones last. All pages, a row at a time; limit is how long a page is.
 
@@ -552,26 +610,32 @@ class AsyncOperations:
         min_confidence: Only variants of at least this confidence. At most 1; greater values are lowered to it, and meta.clamped
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/earn/products", {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence}, ("limit", min(limit or 500, 500)), "offset", ('products',))
+        return self._pages("/api/v1/earn/products", {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "explain": explain}, ("limit", min(limit or 500, 500)), "offset", ('products',))
 
-    async def list_featured_coins(self, *, limit: int | None = None) -> types.CoinsFeaturedBody:
+    async def list_featured_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsFeaturedBody:
         """Coins with yields, and the largest coins. Coins sorted by the number of providers with a yield, filled up by rank.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsFeaturedBody = await self._ask("GET", "/api/v1/coins/featured", {}, {"limit": limit}, {})
+        answer: types.CoinsFeaturedBody = await self._ask("GET", "/api/v1/coins/featured", {}, {"limit": limit, "explain": explain}, {})
         return answer
 
-    async def list_fiat(self, *, as_of: str | datetime | None = None) -> types.FiatListBody:
+    async def list_fiat(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.FiatListBody:
         """Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh
         counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its
         own; a rate set within a day for three intervals.
 
         as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.FiatListBody = await self._ask("GET", "/api/v1/fiat", {}, {"asOf": as_of}, {})
+        answer: types.FiatListBody = await self._ask("GET", "/api/v1/fiat", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def list_prices(self, symbols: Sequence[str], *, vs: str | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.PricesListBody:
@@ -616,7 +680,7 @@ class AsyncOperations:
         answer: types.RatesSeriesBody = await self._ask("GET", "/api/v1/rates/history", {}, {"country": country, "product": product, "coin": coin, "platform": platform, "timeframe": timeframe, "limit": limit}, {})
         return answer
 
-    async def list_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, offset: int | None = None, as_of: str | datetime | None = None) -> types.RatesListBody:
+    async def list_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, offset: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesListBody:
         """Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry
         for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three
         polling intervals are left out.
@@ -629,11 +693,13 @@ class AsyncOperations:
         offset: Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.RatesListBody = await self._ask("GET", "/api/v1/rates", {}, {"symbol": symbol, "category": category, "provider": provider, "limit": limit, "offset": offset, "asOf": as_of}, {})
+        answer: types.RatesListBody = await self._ask("GET", "/api/v1/rates", {}, {"symbol": symbol, "category": category, "provider": provider, "limit": limit, "offset": offset, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def iter_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, as_of: str | datetime | None = None) -> AsyncIterator[types.RatesEntry]:
+    def iter_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> AsyncIterator[types.RatesEntry]:
         """Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry
         for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three
         polling intervals are left out. All pages, a row at a time; limit is how long a page is.
@@ -645,15 +711,19 @@ class AsyncOperations:
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/rates", {"symbol": symbol, "category": category, "provider": provider, "asOf": as_of}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'rates'))
+        return self._pages("/api/v1/rates", {"symbol": symbol, "category": category, "provider": provider, "asOf": as_of, "explain": explain}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'rates'))
 
-    async def list_recent_coins(self, *, limit: int | None = None) -> types.CoinsRecentBody:
+    async def list_recent_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsRecentBody:
         """The newest coins.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsRecentBody = await self._ask("GET", "/api/v1/coins/recent", {}, {"limit": limit}, {})
+        answer: types.CoinsRecentBody = await self._ask("GET", "/api/v1/coins/recent", {}, {"limit": limit, "explain": explain}, {})
         return answer
 
     async def list_restatements(self, *, coin: str | None = None, replay: Literal['prices', 'candles', 'markets', 'rates', 'defi', 'earn', 'ticks'] | None = None, since: str | datetime | None = None, until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> types.RestatementsBody:
@@ -672,24 +742,28 @@ class AsyncOperations:
         answer: types.RestatementsBody = await self._ask("GET", "/api/v1/restatements", {}, {"coin": coin, "replay": replay, "since": since, "until": until, "limit": limit, "cursor": cursor}, {})
         return answer
 
-    async def list_similar_coins(self, coin_id: str, *, limit: int | None = None) -> types.CoinsSimilarBody:
+    async def list_similar_coins(self, coin_id: str, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsSimilarBody:
         """Coins with similar categories.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsSimilarBody = await self._ask("GET", "/api/v1/coins/{coinId}/similar", {"coinId": coin_id}, {"limit": limit}, {})
+        answer: types.CoinsSimilarBody = await self._ask("GET", "/api/v1/coins/{coinId}/similar", {"coinId": coin_id}, {"limit": limit, "explain": explain}, {})
         return answer
 
-    async def list_stablecoins(self, *, limit: int | None = None, as_of: str | datetime | None = None) -> types.StablecoinsIndexBody:
+    async def list_stablecoins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.StablecoinsIndexBody:
         """Stablecoins by peg stability. Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead.
 
         limit: Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time: the answer that was given then, with ages as they were. Default: now. A date alone is its
         beginning in UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.StablecoinsIndexBody = await self._ask("GET", "/api/v1/stablecoins/index", {}, {"limit": limit, "asOf": as_of}, {})
+        answer: types.StablecoinsIndexBody = await self._ask("GET", "/api/v1/stablecoins/index", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
     async def list_symbol_mappings(self, *, limit: int | None = None, offset: int | None = None) -> types.SymbolsMappingsBody:
@@ -709,20 +783,24 @@ class AsyncOperations:
         """
         return self._pages("/api/v1/symbols/mappings", {}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'mappings'))
 
-    async def list_top_coins(self, *, limit: int | None = None) -> types.CoinsTopBody:
+    async def list_top_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsTopBody:
         """The largest coins by market cap.
 
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsTopBody = await self._ask("GET", "/api/v1/coins/top", {}, {"limit": limit}, {})
+        answer: types.CoinsTopBody = await self._ask("GET", "/api/v1/coins/top", {}, {"limit": limit, "explain": explain}, {})
         return answer
 
-    async def list_trending_coins(self, *, limit: int | None = None) -> types.CoinsTrendingBody:
+    async def list_trending_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsTrendingBody:
         """Coins by 24-hour price change. The largest gainers among coins with a 24-hour volume of at least 50,000 USD.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsTrendingBody = await self._ask("GET", "/api/v1/coins/trending", {}, {"limit": limit}, {})
+        answer: types.CoinsTrendingBody = await self._ask("GET", "/api/v1/coins/trending", {}, {"limit": limit, "explain": explain}, {})
         return answer
 
     async def resolve_symbol(self, symbol: str, *, source: str | None = None, price: float | None = None, context: dict[str, Any] | None = None) -> types.SymbolsResolutionBody:
@@ -752,7 +830,7 @@ class AsyncOperations:
         answer: types.SymbolsBatchBody = await self._ask("POST", "/api/v1/symbols/resolve/batch", {}, {}, {"symbols": symbols, "context": context, "source": source})
         return answer
 
-    async def search_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, page: int | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None) -> types.CoinsSearchBody:
+    async def search_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, page: int | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None, explain: bool | None = None) -> types.CoinsSearchBody:
         """Search coins. Without search parameters all coins, by rank; coins without a rank follow, by id.
 
         q: Only coins whose name, symbol or id contains this text, case-insensitive.
@@ -764,11 +842,13 @@ class AsyncOperations:
         order: Sort direction; unknown values come last.
         category: Only coins of this category, by id or name.
         has_rates: true: only coins with lending, borrowing or staking yields; false: only coins without.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsSearchBody = await self._ask("GET", "/api/v1/coins", {}, {"q": q, "symbol": symbol, "search": search, "page": page, "limit": limit, "sort": sort, "order": order, "category": category, "has_rates": has_rates}, {})
+        answer: types.CoinsSearchBody = await self._ask("GET", "/api/v1/coins", {}, {"q": q, "symbol": symbol, "search": search, "page": page, "limit": limit, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "explain": explain}, {})
         return answer
 
-    def iter_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None) -> AsyncIterator[types.CoinsFoundCoin]:
+    def iter_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None, explain: bool | None = None) -> AsyncIterator[types.CoinsFoundCoin]:
         """Search coins. Without search parameters all coins, by rank; coins without a rank follow, by id. All pages, a row at a
         time; limit is how long a page is.
 
@@ -780,14 +860,19 @@ class AsyncOperations:
         order: Sort direction; unknown values come last.
         category: Only coins of this category, by id or name.
         has_rates: true: only coins with lending, borrowing or staking yields; false: only coins without.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/coins", {"q": q, "symbol": symbol, "search": search, "sort": sort, "order": order, "category": category, "has_rates": has_rates}, ("limit", min(limit or 500, 500)), "page", ('data',))
+        return self._pages("/api/v1/coins", {"q": q, "symbol": symbol, "search": search, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "explain": explain}, ("limit", min(limit or 500, 500)), "page", ('data',))
 
-    async def summarize_prices(self) -> types.PricesSummaryBody:
+    async def summarize_prices(self, *, explain: bool | None = None) -> types.PricesSummaryBody:
         """Current prices of all coins. The order of the members has no meaning. Prices of reference sources are updated once per
         minute.
+
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.PricesSummaryBody = await self._ask("GET", "/api/v1/prices/summary", {}, {}, {})
+        answer: types.PricesSummaryBody = await self._ask("GET", "/api/v1/prices/summary", {}, {"explain": explain}, {})
         return answer
 
     async def summarize_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, as_of: str | datetime | None = None) -> types.RatesSummaryBody:

@@ -27,6 +27,7 @@ class ChartsChart(TypedDict):
 
 class ChartsChartBody(TypedDict):
     data: ChartsChart
+    explanations: NotRequired[ExplainInlined]
     meta: ChartsChartMeta
 
 
@@ -101,6 +102,7 @@ class ChartsCurrentMeta(TypedDict):
 
 class ChartsListBody(TypedDict):
     data: ChartsListData
+    explanations: NotRequired[ExplainInlined]
     meta: ChartsListMeta
 
 
@@ -309,6 +311,7 @@ class CoinsCoin(TypedDict):
 
 class CoinsCoinBody(TypedDict):
     data: CoinsCoin
+    explanations: NotRequired[ExplainInlined]
 
 
 class CoinsCoinRates(TypedDict):
@@ -324,6 +327,7 @@ class CoinsCoinRates(TypedDict):
 class CoinsFeaturedBody(TypedDict):
     coins: list[CoinsFeaturedCoin]
     """Sorted by number of providers with a yield, then by rank"""
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsListMeta
 
 
@@ -484,6 +488,7 @@ class CoinsRatedCoin(TypedDict):
 class CoinsRecentBody(TypedDict):
     coins: list[CoinsRecentCoin]
     """Newest first; coins without a known launch date are left out"""
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsListMeta
 
 
@@ -509,6 +514,7 @@ class CoinsRecentCoin(TypedDict):
 
 class CoinsSearchBody(TypedDict):
     data: list[CoinsFoundCoin]
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsSearchMeta
 
 
@@ -540,6 +546,7 @@ class CoinsSimilarBody(TypedDict):
     coinId: str
     coins: list[CoinsSimilarCoin]
     """Most similar first, ties by rank"""
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsListMeta
 
 
@@ -620,6 +627,7 @@ class CoinsStatistics(TypedDict):
 
 class CoinsStatisticsBody(TypedDict):
     data: CoinsStatistics
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsStatisticsMeta
 
 
@@ -652,6 +660,7 @@ class CoinsStatsBody(TypedDict):
 
 class CoinsTableBody(TypedDict):
     data: list[CoinsTableRow]
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsTableMeta
 
 
@@ -709,6 +718,7 @@ class CoinsTableRow(TypedDict):
 class CoinsTopBody(TypedDict):
     coins: list[CoinsTopCoin]
     """Sorted by rank"""
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsListMeta
 
 
@@ -735,6 +745,7 @@ class CoinsTopCoin(TypedDict):
 class CoinsTrendingBody(TypedDict):
     coins: list[CoinsTrendingCoin]
     """Largest 24-hour gain first"""
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsListMeta
 
 
@@ -763,6 +774,7 @@ class CoinsTrendingCoin(TypedDict):
 class CoinsWithRatesBody(TypedDict):
     coins: list[CoinsRatedCoin]
     """Sorted by rank"""
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsListMeta
 
 
@@ -930,6 +942,7 @@ class EarnProduct(TypedDict):
 
 
 class EarnProductBody(TypedDict):
+    explanations: NotRequired[ExplainInlined]
     meta: EarnProductMeta
     product: EarnProduct
 
@@ -942,6 +955,7 @@ class EarnProductMeta(TypedDict):
 
 
 class EarnProductsBody(TypedDict):
+    explanations: NotRequired[ExplainInlined]
     meta: EarnListMeta
     products: list[EarnProduct]
 
@@ -1026,6 +1040,15 @@ class ErrorDetail(TypedDict):
 class ExplainBody(TypedDict):
     data: ExplainNode
     meta: ExplainMeta
+
+
+class ExplainInlined(TypedDict):
+    leftOut: NotRequired[int]
+    """Further numbers that the answer names"""
+    numbers: list[ExplainNode]
+    """Those of the first 20 different numbers that the answer names, with their inputs; note where one could not be explained.
+    They are made right after the answer: a number that has changed since is explained as it is now
+    """
 
 
 class ExplainLeftOut(TypedDict):
@@ -1115,6 +1138,7 @@ class FiatCurrency(TypedDict):
 
 class FiatCurrencyBody(TypedDict):
     data: FiatDetailedCurrency
+    explanations: NotRequired[ExplainInlined]
     meta: FiatMeta
 
 
@@ -1168,6 +1192,7 @@ class FiatList(TypedDict):
 
 class FiatListBody(TypedDict):
     data: FiatList
+    explanations: NotRequired[ExplainInlined]
     meta: FiatMeta
 
 
@@ -1237,6 +1262,7 @@ class GlobalstatsBorrowedAsset(TypedDict):
 
 class GlobalstatsDefiBody(TypedDict):
     data: GlobalstatsDefiOverview
+    explanations: NotRequired[ExplainInlined]
     meta: AgeMeta
 
 
@@ -1263,6 +1289,7 @@ class GlobalstatsDefiBorrowing(TypedDict):
 
 class GlobalstatsDefiBorrowingBody(TypedDict):
     data: GlobalstatsDefiBorrowing
+    explanations: NotRequired[ExplainInlined]
     meta: AgeMeta
 
 
@@ -1328,6 +1355,7 @@ class GlobalstatsDefiLending(TypedDict):
 
 class GlobalstatsDefiLendingBody(TypedDict):
     data: GlobalstatsDefiLending
+    explanations: NotRequired[ExplainInlined]
     meta: AgeMeta
 
 
@@ -1400,6 +1428,7 @@ class GlobalstatsDefiStaking(TypedDict):
 
 class GlobalstatsDefiStakingBody(TypedDict):
     data: GlobalstatsDefiStaking
+    explanations: NotRequired[ExplainInlined]
     meta: AgeMeta
 
 
@@ -1425,6 +1454,7 @@ class GlobalstatsFearGreed(TypedDict):
 
 class GlobalstatsFearGreedBody(TypedDict):
     data: GlobalstatsFearGreed
+    explanations: NotRequired[ExplainInlined]
 
 
 class GlobalstatsFlatMover(TypedDict):
@@ -1580,6 +1610,7 @@ class GlobalstatsMetrics(TypedDict):
 
 class GlobalstatsMetricsBody(TypedDict):
     data: GlobalstatsMetrics
+    explanations: NotRequired[ExplainInlined]
 
 
 class GlobalstatsMover(TypedDict):
@@ -1608,6 +1639,7 @@ class GlobalstatsMover(TypedDict):
 
 class GlobalstatsMoversBody(TypedDict):
     data: GlobalstatsMoversData
+    explanations: NotRequired[ExplainInlined]
     meta: GlobalstatsMeta
 
 
@@ -1620,6 +1652,7 @@ class GlobalstatsMoversData(TypedDict):
 
 class GlobalstatsMoversOfBody(TypedDict):
     data: GlobalstatsSegment | GlobalstatsFlatSegment | GlobalstatsMoversData
+    explanations: NotRequired[ExplainInlined]
     meta: GlobalstatsMeta
 
 
@@ -1694,6 +1727,7 @@ class GlobalstatsSentiment(TypedDict):
 
 class GlobalstatsSentimentBody(TypedDict):
     data: GlobalstatsSentimentData
+    explanations: NotRequired[ExplainInlined]
     meta: GlobalstatsMeta
 
 
@@ -1708,6 +1742,7 @@ class GlobalstatsSentimentData(TypedDict):
 
 class GlobalstatsSentimentOfBody(TypedDict):
     data: GlobalstatsSentiment | GlobalstatsSentimentData
+    explanations: NotRequired[ExplainInlined]
     meta: GlobalstatsMeta
 
 
@@ -1762,6 +1797,7 @@ class GlobalstatsSummary(TypedDict):
 
 class GlobalstatsSummaryBody(TypedDict):
     data: GlobalstatsSummary
+    explanations: NotRequired[ExplainInlined]
 
 
 class GlobalstatsSummaryMovers(TypedDict):
@@ -2362,6 +2398,7 @@ class PricesRow(TypedDict):
 
 class PricesSummaryBody(TypedDict):
     data: PricesSummaryData
+    explanations: NotRequired[ExplainInlined]
     meta: PricesSummaryMeta
 
 
@@ -2543,6 +2580,7 @@ class RatesList(TypedDict):
 
 class RatesListBody(TypedDict):
     data: RatesList
+    explanations: NotRequired[ExplainInlined]
     meta: RatesListMeta
 
 
@@ -2705,6 +2743,7 @@ class RatesPosition(TypedDict):
 
 class RatesProviderBody(TypedDict):
     data: RatesProviderRates
+    explanations: NotRequired[ExplainInlined]
     meta: RatesMeta
 
 
@@ -3076,6 +3115,7 @@ class StablecoinsEpisode(TypedDict):
 
 
 class StablecoinsIndexBody(TypedDict):
+    explanations: NotRequired[ExplainInlined]
     meta: StablecoinsMeta
     stablecoins: list[StablecoinsEntry]
     """Most stable first; those without a score follow, by market cap"""
@@ -3134,6 +3174,7 @@ class StablecoinsStabilityBody(TypedDict):
     """Signed basis points; negative below the peg"""
     episodes: list[StablecoinsEpisode]
     """Periods in the window in which the peg was lost, by minute closes, oldest first"""
+    explanations: NotRequired[ExplainInlined]
     granularity: Literal['5m', '1h', '1d']
     history: list[StablecoinsPoint]
     """Oldest first; steps without a price are left out"""

@@ -1,0 +1,214 @@
+package explain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
+)
+
+// inlined bounds the numbers that an answer explains within itself.
+const inlined = 20
+
+// Inlined are the explanations of an answer's own numbers.
+type Inlined struct {
+	Numbers []*Node `json:"numbers" doc:"Those of the first 20 different numbers that the answer names, with their inputs; note where one could not be explained. They are made right after the answer: a number that has changed since is explained as it is now"`
+	LeftOut int     `json:"leftOut,omitempty" doc:"Further numbers that the answer names"`
+}
+
+var inlineParam = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Stored: true, Untold: true, Class: limits.Charts,
+	Doc: "Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart."}
+
+// Inline gives the endpoints whose answers name numbers by `x-explain` the parameter explain, which adds their explanations to the answer. An answer with
+// explanations waits for what they are made of besides. Endpoints that have such a parameter already keep it.
+func (u *Unit) Inline(endpoints []query.Endpoint, waiting ...func() string) []query.Endpoint {
+	for i := range endpoints {
+		e := &endpoints[i]
+		named := namedIn(e.Body, e.ToolBody)
+		if e.Method != http.MethodGet || !named.any() || slices.ContainsFunc(e.Params, func(p query.Param) bool { return p.Name == inlineParam.Name }) {
+			continue
+		}
+		handle := e.Handle
+		e.Params, e.Explanations = append(slices.Clip(e.Params), inlineParam), Inlined{}
+		e.Handle = func(ctx context.Context, r *query.Request) (query.Answer, error) {
+			if !r.Flag(inlineParam.Name) {
+				return handle(ctx, r)
+			}
+			for _, wait := range waiting {
+				if why := wait(); why != "" {
+					return query.Answer{}, query.Starting(why)
+				}
+			}
+			answer, err := handle(ctx, r)
+			if err != nil {
+				return answer, err
+			}
+			return u.inline(ctx, r, named, answer)
+		}
+	}
+	return endpoints
+}
+
+// named are the schemas of an answer, which name its numbers.
+type named struct {
+	registry huma.Registry
+	forms    []*huma.Schema
+}
+
+func namedIn(forms ...any) named {
+	n := named{registry: query.NewSchemas()}
+	for _, form := range forms {
+		if form != nil {
+			t := reflect.TypeOf(form)
+			n.forms = append(n.forms, n.registry.Schema(t, true, t.Name()))
+		}
+	}
+	query.OpenSchemas(n.registry)
+	return n
+}
+
+func (n named) any() bool {
+	for _, schema := range n.registry.Map() {
+		for _, property := range schema.Properties {
+			if property.Extensions[query.ExplainExtension] != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inline adds to an answer the explanations of its numbers.
+func (u *Unit) inline(ctx context.Context, r *query.Request, named named, answer query.Answer) (query.Answer, error) {
+	var body any
+	if err := json.Unmarshal(answer.Body.JSON(), &body); err != nil {
+		return query.Answer{}, fmt.Errorf("reading the answer that is explained: %w", err)
+	}
+	numbers := numbers{registry: named.registry, seen: map[string]bool{}}
+	for _, form := range named.forms {
+		numbers.walk(form, body, nil)
+	}
+	w, done, err := u.begin(ctx, r.Now)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	defer done()
+	if r.Declares("asOf") {
+		w.asOf, w.past = r.Time("asOf")
+	}
+	in := Inlined{Numbers: []*Node{}}
+	for _, number := range numbers.found {
+		if len(in.Numbers) == inlined || w.over() {
+			break
+		}
+		n, err := w.inlined(ctx, number)
+		if err != nil {
+			return query.Answer{}, err
+		}
+		in.Numbers = append(in.Numbers, n)
+	}
+	in.LeftOut = len(numbers.found) - len(in.Numbers)
+	added, err := json.Marshal(in)
+	if err != nil {
+		return query.Answer{}, fmt.Errorf("encoding explanations: %w", err)
+	}
+	whole, opened := bytes.CutSuffix(answer.Body.JSON(), []byte("}"))
+	if !opened {
+		return query.Answer{}, errors.New("an answer that names numbers is no object")
+	}
+	whole = append(append(append(slices.Clip(whole), `,"explanations":`...), added...), '}')
+	return query.Answer{Body: query.RawBody(whole), Simulated: answer.Simulated || w.simulated}, nil
+}
+
+// inlined explains a number by its inputs, or states why that is not possible.
+func (w *work) inlined(ctx context.Context, number string) (*Node, error) {
+	parts, err := parse(number)
+	if err == nil {
+		var n *Node
+		if n, err = w.explain(ctx, number, parts, 1); err == nil {
+			return n, nil
+		}
+	}
+	why := lacks(err)
+	if fault := (*query.Error)(nil); why == "" && errors.As(faultOf(err), &fault) {
+		why, _, _ = strings.Cut(fault.Message, " Numbers are ")
+		for _, texts := range fault.Fields {
+			why = strings.Join(texts, "; ")
+		}
+	}
+	if why == "" {
+		return nil, err
+	}
+	return &Node{Number: number, Note: "not explained: " + why}, nil
+}
+
+// over means that no further number can be explained in what is left of the time and of what may be read.
+func (w *work) over() bool {
+	return w.reads >= expandedReads || !w.until.IsZero() && time.Now().After(w.until)
+}
+
+// numbers are the names of the numbers in an answer, each once, in the order of its lists.
+type numbers struct {
+	registry huma.Registry
+	found    []string
+	seen     map[string]bool
+}
+
+var braces = regexp.MustCompile(`\{(\w+)\}`)
+
+// walk finds the numbers of a value: what a name has in braces is a field of the same object, or of the nearest around it.
+func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) {
+	if schema.Ref != "" {
+		schema = n.registry.SchemaFromRef(schema.Ref)
+	}
+	for _, one := range schema.AnyOf {
+		n.walk(one, value, around)
+	}
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			if schema.Items != nil {
+				n.walk(schema.Items, item, around)
+			}
+		}
+	case map[string]any:
+		if v["complete"] == false { // a candle that has not closed
+			return
+		}
+		inside := append(slices.Clip(around), v)
+		names := slices.Sorted(maps.Keys(schema.Properties))
+		for _, name := range names {
+			number, is := schema.Properties[name].Extensions[query.ExplainExtension].(string)
+			if _, numeric := v[name].(float64); !is || !numeric {
+				continue
+			}
+			number = braces.ReplaceAllStringFunc(number, func(field string) string {
+				for _, object := range slices.Backward(inside) {
+					if value, ok := object[strings.Trim(field, "{}")]; ok {
+						return fmt.Sprint(value)
+					}
+				}
+				return field
+			})
+			if !n.seen[number] {
+				n.found, n.seen[number] = append(n.found, number), true
+			}
+		}
+		for _, name := range names {
+			n.walk(schema.Properties[name], v[name], inside)
+		}
+	}
+}
