@@ -12,11 +12,11 @@ PROVE := go -C tools run ./proofs record
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: engine ## Build bin/marketlog (no cgo) and fetch the ClickHouse engine it loads
+build: ## Build bin/marketlog (no cgo) and fetch the ClickHouse engine it loads
 	CGO_ENABLED=0 go build -trimpath -o bin/marketlog .
+	./bin/marketlog engine fetch
 
-engine: ## Fetch the pinned ClickHouse engine into the user's cache folder, once
-	tools/engine/fetch.sh
+engine: build ## The same: the program fetches its engine into the user's cache folder, once
 
 run: build ## Run everything on the built-in simulator, under data/demo
 	./bin/marketlog run --data-dir ./data/demo --feeds sim

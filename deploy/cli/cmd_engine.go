@@ -21,6 +21,7 @@ It also serves read-only SQL over the tables in its data directory, for analysts
 	}
 	cmd.Flags().Bool(supervisedFlag, false, "serve under a supervisor that holds the other end of standard input")
 	_ = cmd.Flags().MarkHidden(supervisedFlag)
+	cmd.AddCommand(fetchCommand(rt))
 	serve := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if supervised, _ := cmd.Flags().GetBool(supervisedFlag); supervised {
@@ -32,6 +33,9 @@ It also serves read-only SQL over the tables in its data directory, for analysts
 			return err
 		}
 		if err := config.SetOrigins(cfg.ValidateFor("engine"), config.SettingOrigins(settings)); err != nil {
+			return err
+		}
+		if err := haveEngine(cmd, rt, cfg); err != nil {
 			return err
 		}
 		return superviseEngine(cmd.Context(), rt, command.NewLogger(cfg.Log, rt.Stderr))

@@ -16,6 +16,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/export"
 	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/processors"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 func exportCommand(rt *command.Runtime) *cobra.Command {
@@ -82,7 +83,7 @@ func completeExport(request *export.Request, from, to string) (err error) {
 		return err
 	}
 	if request.Dataset == "" {
-		return errors.New("--dataset is missing: one of " + strings.Join(export.DatasetNames(), ", "))
+		return errors.New("--dataset is missing: one of " + strings.Join(schemas.Datasets(), ", "))
 	}
 	if request.Dir == "" {
 		return errors.New("--dir is missing: name the directory of the files")

@@ -21,9 +21,17 @@ func runCommand(rt *command.Runtime, role, short string) *cobra.Command {
 			if err := config.SetOrigins(cfg.ValidateFor(role), config.SettingOrigins(settings)); err != nil {
 				return err
 			}
+			if role == "run" {
+				if err := haveEngine(cmd, rt, cfg); err != nil {
+					return err
+				}
+			}
 			return roles.Run(cmd.Context(), cfg, role, rt.Stdout, command.NewLogger(cfg.Log, rt.Stderr))
 		},
 	}
 	config.AddConfigFlags(cmd.Flags())
+	if role == "run" || role == "engine" {
+		addFetchFlag(cmd)
+	}
 	return cmd
 }

@@ -105,7 +105,7 @@ type ClickHouseConfig struct {
 	Database     string `koanf:"database"`
 	User         string `koanf:"user"`
 	PasswordFile string `koanf:"password_file"`
-	// Library is the path of libchdb for the embedded engine; empty: where `make engine` puts it.
+	// Library is the path of libchdb for the embedded engine; empty: where `marketlog engine fetch` puts it.
 	Library string `koanf:"library"`
 	// TLS secures the connection to Addr.
 	TLS TLSConfig `koanf:"tls"`

@@ -2,10 +2,11 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/marketlog/marketlog/deploy/export"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // LakeConfig states where each finished UTC day is exported to.
@@ -31,11 +32,11 @@ func (c LakeConfig) validate(f *Faults) {
 		f.add("lake.dir", c.Dir, "is no absolute path", "name the directory from / on")
 	}
 	if c.Dir != "" && len(c.Datasets) == 0 {
-		f.add("lake.datasets", "", "is empty", "name some of "+strings.Join(export.DatasetNames(), ", "))
+		f.add("lake.datasets", "", "is empty", "name some of "+strings.Join(schemas.Datasets(), ", "))
 	}
 	for _, name := range c.Datasets {
-		if _, err := export.DatasetNamed(name); err != nil {
-			f.add("lake.datasets", name, "is no dataset", "name some of "+strings.Join(export.DatasetNames(), ", "))
+		if !slices.Contains(schemas.Datasets(), name) {
+			f.add("lake.datasets", name, "is no dataset", "name some of "+strings.Join(schemas.Datasets(), ", "))
 		}
 	}
 	f.oneOf("lake.format", c.Format, "parquet", "arrow", "csv")

@@ -101,6 +101,7 @@ func TestDemoHasAShellForStatements(t *testing.T) {
 		{"SELECT pricee FROM v_prices;\r", `(?s)UNKNOWN_IDENTIFIER.*marketlog> $`},
 		{"\\d v_pegs_none\r", `\d\.\d{3} s\s+marketlog> $`},
 		{"\\d v_peg\r", `(?s)deviation_bps.*marketlog> $`},
+		{"\\d v_universe_at\r", `(?s)coin_id.*Canonical id.*DateTime64\(9, 'UTC'\).*marketlog> $`},
 		{"\\q\r", ``},
 	} {
 		if _, err := typed.Write([]byte(step.typed)); err != nil {

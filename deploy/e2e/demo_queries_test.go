@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/marketlog/marketlog/docs"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // rowsOf are what the SQL port answers to a statement: the names of its columns, and by row their texts.
@@ -337,4 +338,8 @@ func TestDemoSuitsDBT(t *testing.T) {
 	if keys < 5 || fresh < 5 {
 		t.Errorf("got %d keys and %d views with an age, want more", keys, fresh)
 	}
+	t.Run("by dbt itself", func(t *testing.T) {
+		streamtest.InTier(t, streamtest.TierContract)
+		d.runDBT(t)
+	})
 }

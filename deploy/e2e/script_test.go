@@ -4,6 +4,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +66,10 @@ func TestCommands(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			// Kept for the sub-processes, whose home is empty.
 			e.Setenv("LIBCHDB", library)
+			e.Setenv("LIBCHDB_FOLDER", filepath.Base(filepath.Dir(library)))
+			registry := httptest.NewServer(http.HandlerFunc(otherPackages))
+			e.Defer(registry.Close)
+			e.Setenv("REGISTRY", registry.URL)
 			e.Setenv("PATH", bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			for _, name := range []string{"API", "SQL", "KAFKA", "METRICS"} {
 				e.Setenv(name, deploytest.FreeAddr(t))
@@ -70,15 +77,28 @@ func TestCommands(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name == "engine" {
+			switch name {
+			case "engine":
 				return missing == nil, nil
+			case "pinned":
+				_, err := engine.Pinned()
+				return err == nil, nil
 			}
-			return false, nil
+			return false, fmt.Errorf("unknown condition %s", name)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"await": await,
 		},
 	})
+}
+
+// otherPackages is a registry of npm packages that has another archive below /other for each that is asked for, and none elsewhere.
+func otherPackages(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, "/other/") {
+		http.NotFound(w, r)
+		return
+	}
+	_, _ = io.WriteString(w, "not the archive of "+r.URL.Path)
 }
 
 // await waits for a file to be there, or with ! to be gone: `await data/run.json`.

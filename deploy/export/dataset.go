@@ -74,29 +74,29 @@ func ticks(name, kind, holds string, columns ...string) Dataset {
 	}
 }
 
-// Datasets are all that can be exported.
+// Datasets are all that can be exported, by the names and in the order of schemas.Datasets.
 var Datasets = []Dataset{
-	ticks("trades", "trade", "a trade as its venue sent it", "price", "size", "side", "trade_id"),
-	ticks("quotes", "quote", "a best bid and ask as its venue sent it", "bid", "ask"),
-	ticks("tickers", "ticker", "a ticker as its venue sent it", "bid", "ask", "last", "volume_base", "volume_quote"),
+	ticks(schemas.DatasetTrades, "trade", "a trade as its venue sent it", "price", "size", "side", "trade_id"),
+	ticks(schemas.DatasetQuotes, "quote", "a best bid and ask as its venue sent it", "bid", "ask"),
+	ticks(schemas.DatasetTickers, "ticker", "a ticker as its venue sent it", "bid", "ask", "last", "volume_base", "volume_quote"),
 	{
-		Name: "prices", Holds: "a coin and second in which its published price changed, with all inputs", Topics: []string{schemas.TopicPrices},
+		Name: schemas.DatasetPrices, Holds: "a coin and second in which its published price changed, with all inputs", Topics: []string{schemas.TopicPrices},
 		view: "v_prices", time: "time", order: "coin_id, time", expires: "prices",
 		sources: "SELECT DISTINCT toString(arrayJoin(`inputs.provider`)) AS source FROM {db}.prices WHERE time >= {from} AND time < {to}",
 	},
 	{
-		Name: "candles_1m", Holds: "a coin and minute: live, or back-filled where there is none",
+		Name: schemas.DatasetCandles, Holds: "a coin and minute: live, or back-filled where there is none",
 		Topics: []string{schemas.TopicCandles, schemas.TopicBackfillRaw},
 		view:   "v_candles_1m", time: "start", grain: time.Minute, order: "coin_id, start",
 		columns: []string{"coin_id", "symbol", "start", "open", "high", "low", "close", "volume", "volume_exact", "volume_usd", "trades", "origin"},
 		sources: ofVenueCandles + " UNION DISTINCT " + ofBackfill, minutes: true,
 	},
 	{
-		Name: "venue_candles_1m", Holds: "a market of a venue and minute, of the venue's own trades", ByVenue: true, Topics: []string{schemas.TopicCandles},
+		Name: schemas.DatasetVenueCandles, Holds: "a market of a venue and minute, of the venue's own trades", ByVenue: true, Topics: []string{schemas.TopicCandles},
 		view: "v_venue_candles_1m", time: "start", grain: time.Minute, order: "symbol, start", minutes: true, expires: "venue_candles_1m",
 	},
 	{
-		Name: "markets", Holds: "a coin and day: its last price, supplies, market capitalization, changes", Topics: []string{schemas.TopicMarkets},
+		Name: schemas.DatasetMarkets, Holds: "a coin and day: its last price, supplies, market capitalization, changes", Topics: []string{schemas.TopicMarkets},
 		view: "v_markets", from: "{db}.markets_1d FINAL", where: "price_source != ''", time: "day", grain: 24 * time.Hour, order: "day, coin_id",
 		columns: []string{
 			"day", "coin_id", "symbol", "name", "rank", "time", "price", "price_source", "price_time", "market_cap", "fully_diluted_valuation", "volume_24h", "high_24h",
@@ -113,15 +113,15 @@ var Datasets = []Dataset{
 		sources:  declared("coin", "market", "stablecoin"),
 	},
 	{
-		Name: "global", Holds: "the whole market at the end of a minute", Topics: []string{schemas.TopicMarkets},
+		Name: schemas.DatasetGlobal, Holds: "the whole market at the end of a minute", Topics: []string{schemas.TopicMarkets},
 		view: "v_global", time: "time", order: "time", sources: declared("coin", "market", "stablecoin", "global", "fear_greed"),
 	},
 	{
-		Name: "sentiment", Holds: "how many coins rose and fell, by ranks, at the end of a minute", Topics: []string{schemas.TopicMarkets},
+		Name: schemas.DatasetSentiment, Holds: "how many coins rose and fell, by ranks, at the end of a minute", Topics: []string{schemas.TopicMarkets},
 		view: "v_sentiment", time: "time", order: "time, range", sources: declared("coin", "market"),
 	},
 	{
-		Name: "rates", Holds: "a yield when it was reported, ended or changed, and once an hour", Topics: []string{schemas.TopicRates},
+		Name: schemas.DatasetRates, Holds: "a yield when it was reported, ended or changed, and once an hour", Topics: []string{schemas.TopicRates},
 		view: "v_rates", from: "{db}.rates FINAL", time: "time", order: "source, category, pool, coin_id, time", expires: "rates",
 		columns: []string{
 			"key", "time", "provider", "provider_name", "source", "category", "coin_id", "symbol", "pool", "provider_symbol", "chain", "name", "unattached", "apr", "apy",
@@ -136,11 +136,11 @@ var Datasets = []Dataset{
 		source: "source",
 	},
 	{
-		Name: "defi", Holds: "DeFi at the end of a minute", Topics: []string{schemas.TopicDefi},
+		Name: schemas.DatasetDefi, Holds: "DeFi at the end of a minute", Topics: []string{schemas.TopicDefi},
 		view: "v_defi", time: "time", order: "time", sources: declared("tvl", "rate"),
 	},
 	{
-		Name: "fiat", Holds: "a rate of two currencies as its source gave it, by the source's own time", Topics: []string{schemas.TopicReferenceRaw},
+		Name: schemas.DatasetFiat, Holds: "a rate of two currencies as its source gave it, by the source's own time", Topics: []string{schemas.TopicReferenceRaw},
 		view: "v_fiat", from: "{db}.fiat_rates FINAL", time: "event_time", order: "source, base, quote, day, event_time",
 		columns: []string{"source", "base", "quote", "day", "event_time", "rate", "ingest_time", "providers"},
 		comments: map[string]string{
@@ -151,22 +151,14 @@ var Datasets = []Dataset{
 		source: "source",
 	},
 	{
-		Name: "fixings", Holds: "a currency and day: the reference rate of a central bank", Topics: []string{schemas.TopicReferenceRaw},
+		Name: schemas.DatasetFixings, Holds: "a currency and day: the reference rate of a central bank", Topics: []string{schemas.TopicReferenceRaw},
 		view: "v_fixings", time: "day", grain: 24 * time.Hour, order: "day, currency", source: "source",
 	},
 	{
-		Name: "coverage", Holds: "a stretch in which messages of a venue are missing, by its end", Topics: []string{schemas.TopicTicks},
+		Name: schemas.DatasetCoverage, Holds: "a stretch in which messages of a venue are missing, by its end", Topics: []string{schemas.TopicTicks},
 		view: "v_gaps", time: "to_time", order: "to_time, venue, symbol, reason, from_time", expires: "gaps",
 		sources: "SELECT DISTINCT toString(venue) AS source FROM {db}.gaps WHERE to_time >= {from} AND to_time < {to}",
 	},
-}
-
-// DatasetNames are the names of all datasets.
-func DatasetNames() (names []string) {
-	for _, d := range Datasets {
-		names = append(names, d.Name)
-	}
-	return names
 }
 
 // DatasetNamed finds one.
@@ -176,7 +168,7 @@ func DatasetNamed(name string) (Dataset, error) {
 			return d, nil
 		}
 	}
-	return Dataset{}, fmt.Errorf("there is no dataset %q; there are %s", name, strings.Join(DatasetNames(), ", "))
+	return Dataset{}, fmt.Errorf("there is no dataset %q; there are %s", name, strings.Join(schemas.Datasets(), ", "))
 }
 
 // rows is the FROM clause.

@@ -18,11 +18,19 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/deploy/export"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // Each dataset has the rows of its table in it, whatever the format; each file states what its columns mean, whose values it has
 // and how far the log was read.
 func TestEveryDatasetIsExported(t *testing.T) {
+	var names []string
+	for _, d := range export.Datasets {
+		names = append(names, d.Name)
+	}
+	if want := schemas.Datasets(); !slices.Equal(names, want) {
+		t.Errorf("the datasets are %q, want %q", names, want)
+	}
 	w := sharedWorld(t)
 	rows := map[string]int64{"markets": 3, "coverage": 3, "fixings": 3, "trades": 240, "quotes": 240, "tickers": 240, "venue_candles_1m": 240, "fiat": 240, "sentiment": 0}
 	for _, d := range export.Datasets {

@@ -70,6 +70,7 @@ type Unit struct {
 	table    tableCache
 	guides   *guides
 	samples  []sample
+	asked    []askedView
 	// reference lists all operations, made at the first look.
 	reference func() []operationGroup
 }
@@ -92,7 +93,10 @@ func New(cfg Config, deps Deps) (*Unit, error) {
 	if u.guides, err = readGuides(deps.Docs); err != nil {
 		return nil, err
 	}
-	u.samples, err = readSamples(deps.Docs)
+	if u.samples, err = readSamples(deps.Docs); err != nil {
+		return nil, err
+	}
+	u.asked, err = readAsked()
 	return u, err
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/marketlog/marketlog/schemas/tables"
 )
 
 // sqlView is the page of SQL. It runs nothing by itself: a link may carry a statement, and whoever wrote it is not who looks at it.
@@ -14,6 +16,25 @@ type sqlView struct {
 	Served    bool     `json:"served"`
 	Statement string   `json:"statement"`
 	Samples   []sample `json:"samples"`
+	// Asked are the views that take parameters: the engine lists no columns of these.
+	Asked []askedView `json:"asked"`
+}
+
+// askedView is a view with its columns.
+type askedView struct {
+	Name    string          `json:"name"`
+	Columns []tables.Column `json:"columns"`
+}
+
+// readAsked reads the views that take parameters.
+func readAsked() (asked []askedView, err error) {
+	list, err := tables.Declared()
+	for _, v := range list {
+		if v.Parameters {
+			asked = append(asked, askedView{v.Name, v.Columns})
+		}
+	}
+	return asked, err
 }
 
 // sample is a statement to begin with, its title and the comments above it included.
@@ -52,7 +73,7 @@ func (u *Unit) sendSQL(c *fiber.Ctx) error {
 	if !ok {
 		return err
 	}
-	v := &sqlView{Served: u.deps.SQL != nil && u.deps.SQL(), Samples: u.samples}
+	v := &sqlView{Served: u.deps.SQL != nil && u.deps.SQL(), Samples: u.samples, Asked: u.asked}
 	if len(u.samples) > 0 {
 		v.Statement = u.samples[0].Statement
 	}

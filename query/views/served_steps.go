@@ -33,13 +33,13 @@ type ServedSteps struct {
 	// clock is nil until the process answers: what it reads before, nobody is served.
 	clock func() time.Time
 	since int64 // by that clock, Unix nanoseconds
-	// offsets are how far each partition of prices.v1 was read, -1 for not at all; ended are the causes up to which all records were: a pulse is
-	// the last of its cause. open are the steps that go on, last those that were put into waiting last.
-	offsets, ended []int64
-	open, last     []openStep
-	waiting        []*eventsv1.ServedStep
-	// ends are those of the minutes which are served, by fold, Unix nanoseconds; 0 for none.
-	ends [servedFolds]int64
+	// offsets are how far each partition of prices.v1 was read, -1 for not at all; wholeCauses are the causes up to which all records were: a
+	// pulse is the last of its cause. open are the steps that go on, last those that were put into waiting last.
+	offsets, wholeCauses []int64
+	open, last           []openStep
+	waiting              []*eventsv1.ServedStep
+	// minuteEnds are those of the minutes which are served, by fold, Unix nanoseconds; 0 for none.
+	minuteEnds [servedFolds]int64
 	// sources are what answers of currencies are made of, nil for nothing.
 	sources *eventsv1.ServedSources
 	// pegs are the statistics that stablecoins are scored by, nil for none.
@@ -54,7 +54,7 @@ type openStep struct {
 
 func newServedSteps(partitions int32) *ServedSteps {
 	none := slices.Repeat([]int64{-1}, int(partitions))
-	return &ServedSteps{offsets: none, ended: slices.Clone(none), open: make([]openStep, partitions), last: make([]openStep, partitions)}
+	return &ServedSteps{offsets: none, wholeCauses: slices.Clone(none), open: make([]openStep, partitions), last: make([]openStep, partitions)}
 }
 
 // Steps are those of a price cache.
@@ -70,7 +70,7 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 			s.step(int32(partition), offset)
 		}
 	}
-	for fold, end := range s.ends {
+	for fold, end := range s.minuteEnds {
 		if end != 0 {
 			s.minuteEnded(servedFold(fold), s.since)
 		}
@@ -111,10 +111,10 @@ func (s *ServedSteps) read(mark *eventsv1.Mark) {
 func (s *ServedSteps) causeEnded(mark *eventsv1.Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if mark == nil || int(mark.Partition) >= len(s.ended) || mark.Offset < s.ended[mark.Partition] {
+	if mark == nil || int(mark.Partition) >= len(s.wholeCauses) || mark.Offset < s.wholeCauses[mark.Partition] {
 		return
 	}
-	s.ended[mark.Partition] = mark.Offset
+	s.wholeCauses[mark.Partition] = mark.Offset
 	s.close(mark.Partition)
 }
 
@@ -134,7 +134,7 @@ func (s *ServedSteps) step(partition int32, offset int64) {
 
 // close ends the open step of a partition if its cause has ended.
 func (s *ServedSteps) close(partition int32) {
-	if open := s.open[partition].step; open != nil && open.GetPrices().Offset <= s.ended[partition] {
+	if open := s.open[partition].step; open != nil && open.GetPrices().Offset <= s.wholeCauses[partition] {
 		s.put(partition)
 	}
 }
@@ -154,13 +154,15 @@ func (s *ServedSteps) put(partition int32) {
 func (s *ServedSteps) minute(fold servedFold, from, end int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ends[fold] = end
+	s.minuteEnds[fold] = end
 	if s.clock != nil {
 		s.minuteEnded(fold, from)
 	}
 }
 
-func (s *ServedSteps) minuteEnded(fold servedFold, from int64) { s.wait(fold.step(from, s.ends[fold])) }
+func (s *ServedSteps) minuteEnded(fold servedFold, from int64) {
+	s.wait(fold.step(from, s.minuteEnds[fold]))
+}
 
 // readSources takes that answers of currencies are made of records of the sources, from an instant on.
 func (s *ServedSteps) readSources(from int64, read *eventsv1.ServedSources) {

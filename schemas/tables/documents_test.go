@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,61 +21,18 @@ var documents = os.DirFS(filepath.Join("..", "..", "docs"))
 
 var update = flag.Bool("update", false, "write the documents of the views")
 
-// view is what a file declares of a view of analysts.
-type view struct {
-	name, comment string
-	columns       []column
-	// asked means that it takes parameters, as a function does.
-	asked bool
-}
-
-type column struct{ name, kind, comment string }
-
-var (
-	viewHead   = regexp.MustCompile(`^CREATE OR REPLACE VIEW default\.(v_[a-z0-9_]+)\n\(\n`)
-	viewColumn = regexp.MustCompile(`^    ([a-z0-9_]+) (.+?) COMMENT '((?:[^']|'')*)',?$`)
-	viewTail   = regexp.MustCompile(`\nCOMMENT '((?:[^']|'')*)'\n?$`)
-	parameter  = regexp.MustCompile(`\{[a-z]+:`)
-	lowCard    = regexp.MustCompile(`LowCardinality\((\w+)\)`)
-)
-
-// views reads the declarations of all views of analysts, in the order of their names.
-func views(t *testing.T) (list []view) {
+// views are the declarations of all views of analysts, in the order of their names.
+func views(t *testing.T) []tables.View {
 	t.Helper()
-	files, err := fs.Glob(tables.Views, "views/v_*.sql")
+	list, err := tables.Declared()
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := fs.ReadFile(tables.Views, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		head, tail := viewHead.FindSubmatch(text), viewTail.FindSubmatch(text)
-		if head == nil || tail == nil || "views/"+string(head[1])+".sql" != file {
-			t.Fatalf("%s: want one statement that begins with the name of the file and ends with a comment", file)
-		}
-		v := view{name: string(head[1]), comment: unquoted(string(tail[1])), asked: parameter.Match(text)}
-		declared, _, ends := strings.Cut(string(text[len(head[0]):]), "\n)\n")
-		if !ends {
-			t.Fatalf("%s: the columns do not end with a bracket on a line of its own", file)
-		}
-		for line := range strings.SplitSeq(declared, "\n") {
-			match := viewColumn.FindStringSubmatch(line)
-			if match == nil {
-				t.Fatalf("%s: want NAME TYPE COMMENT 'TEXT', got %q", file, line)
-			}
-			v.columns = append(v.columns, column{match[1], lowCard.ReplaceAllString(match[2], "$1"), unquoted(match[3])})
-		}
-		list = append(list, v)
 	}
 	if len(list) < 30 {
 		t.Fatalf("got %d views, want all", len(list))
 	}
 	return list
 }
-
-func unquoted(text string) string { return strings.ReplaceAll(text, "''", "'") }
 
 // cell is a text within a table of Markdown.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
@@ -120,23 +76,23 @@ func TestDocumentsOfSQLAreUpToDate(t *testing.T) {
 	written(t, filepath.Join("dbt", "sources.yml"), dbtSources(t, list))
 }
 
-func viewsTable(list []view) string {
+func viewsTable(list []tables.View) string {
 	var b strings.Builder
 	b.WriteString("Each column has a comment with its unit and meaning: `DESCRIBE` shows them, and [views.md](views.md) lists all. Prices are in USD, times in UTC, money that\n" +
 		"must be exact is also given as text with all its digits.\n\n| View | Its rows |\n|---|---|\n")
 	for _, v := range list {
-		fmt.Fprintf(&b, "| [`%s`](views.md#%s) | %s |\n", v.name, v.name, cell(v.comment))
+		fmt.Fprintf(&b, "| [`%s`](views.md#%s) | %s |\n", v.Name, v.Name, cell(v.Comment))
 	}
 	return b.String()
 }
 
-func viewsPage(list []view) string {
+func viewsPage(list []tables.View) string {
 	var b strings.Builder
 	b.WriteString("# Views\n\nEvery [SQL](sql.md) view with its columns, generated from the comments in `schemas/tables/views`; a test compares them.\n")
 	for _, v := range list {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| Column | Type | Meaning |\n|---|---|---|\n", v.name, v.comment)
-		for _, c := range v.columns {
-			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", c.name, c.kind, cell(c.comment))
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| Column | Type | Meaning |\n|---|---|---|\n", v.Name, v.Comment)
+		for _, c := range v.Columns {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", c.Name, c.Type, cell(c.Comment))
 		}
 	}
 	return b.String()
@@ -186,7 +142,7 @@ type freshness struct {
 }
 
 // dbtSources are the views as dbt 1.10 declares sources.
-func dbtSources(t *testing.T, list []view) string {
+func dbtSources(t *testing.T, list []tables.View) string {
 	t.Helper()
 	type dbtColumn struct {
 		Name        string   `yaml:"name"`
@@ -217,23 +173,23 @@ func dbtSources(t *testing.T, list []view) string {
 	s := source{Name: "marketlog", Description: "The views of Marketlog's SQL port: prices, their inputs, candles, markets, yields and what is known of their sources.", Schema: "default"}
 	used := 0
 	for _, v := range list {
-		if v.name == "v_usage" || v.asked {
+		if v.Name == "v_usage" || v.Parameters {
 			continue // for operators, the port does not show it; or no table, whose columns could be tested
 		}
-		made := table{Name: v.name, Description: v.comment + "."}
-		if f, ok := loaded[v.name]; ok {
+		made := table{Name: v.Name, Description: v.Comment + "."}
+		if f, ok := loaded[v.Name]; ok {
 			made.Config = &config{f.column, map[string]after{"warn_after": {f.minutes, "minute"}}}
 			used++
-			if !slices.ContainsFunc(v.columns, func(c column) bool { return c.name == f.column }) {
-				t.Errorf("%s has no column %s", v.name, f.column)
+			if !slices.ContainsFunc(v.Columns, func(c tables.Column) bool { return c.Name == f.column }) {
+				t.Errorf("%s has no column %s", v.Name, f.column)
 			}
 		}
-		for _, c := range v.columns {
-			described := dbtColumn{Name: c.name, Description: c.comment, Type: c.kind}
-			if !strings.HasPrefix(c.kind, "Nullable(") {
+		for _, c := range v.Columns {
+			described := dbtColumn{Name: c.Name, Description: c.Comment, Type: c.Type}
+			if !strings.HasPrefix(c.Type, "Nullable(") {
 				described.Tests = append(described.Tests, "not_null")
 			}
-			if keys[v.name] == c.name {
+			if keys[v.Name] == c.Name {
 				described.Tests = append(described.Tests, "unique")
 				used++
 			}

@@ -24,6 +24,28 @@ def files(model) -> dict[str, str]:
         "go": go(f'rows, err := client.SQL(ctx, "{STATEMENT}", nil)\nif err != nil {{\n\treturn err\n}}\n'
                  'for row := range rows.All() {\n\tfmt.Println(row["symbol"], row["price"])\n}\n'),
     }
+    # The libraries ask by the other method, which answers the same.
+    made["resolveSymbolPosted"] = {
+        "curl": curl("/api/v1/symbols/resolve", {"symbol": "XBT", "source": "kraken"}),
+        "python": 'import marketlog\n\nclient = marketlog.Client()\nprint(client.resolve_symbol("XBT", source="kraken"))\n',
+        "typescript": 'import { Client } from "@marketlog/client"\n\nconst client = new Client()\n'
+                      'console.log(await client.resolveSymbol({ symbol: "XBT", source: "kraken" }))\n',
+        "go": go('answer, err := client.ResolveSymbol(ctx, "XBT", &marketlog.ResolveSymbolOptions{Source: "kraken"})\n'
+                 'if err != nil {\n\treturn err\n}\nfmt.Printf("%+v\\n", answer)\n'),
+    }
+    # A stream does not end by itself.
+    made["getStream"] = {
+        "curl": 'curl -fsN -H "Authorization: Bearer $MARKETLOG_API_KEY" -H "Accept: application/x-ndjson" \\\n'
+                '  "$MARKETLOG_URL/api/v1/stream?symbols=BTC,ETH&delivery=all" | head -n 3\n',
+        "python": "import marketlog\n\nclient = marketlog.Client()\nwith client.stream(\"BTC\", \"ETH\", delivery=\"all\") as prices:\n"
+                  "    for price in prices:  # each exactly once\n        print(price[\"symbol\"], price[\"price\"])\n        break\n",
+        "typescript": 'import { Client } from "@marketlog/client"\n\nconst client = new Client()\n'
+                      'for await (const price of client.stream({ symbols: ["BTC", "ETH"], delivery: "all" })) { // each exactly once\n'
+                      "  console.log(price.symbol, price.price)\n  break\n}\n",
+        "go": go('stream := client.Stream(marketlog.StreamOptions{Symbols: []string{"BTC", "ETH"}, Delivery: marketlog.All})\n'
+                 "for price, err := range stream.Prices(ctx) { // each exactly once\n\tif err != nil {\n\t\treturn err\n\t}\n"
+                 "\tfmt.Println(price.Symbol, price.Price)\n\tbreak\n}\n"),
+    }
     return {FILE: json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False) + "\n"}
 
 

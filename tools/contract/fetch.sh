@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the tools that hold what is answered against what others make of it: those of npm beside this file, schemathesis and
-# libraries that read files of SQL answers, that our Python client needs or that run the notebook into virtual environments in the user's cache folder, once.
+# libraries that read files of SQL answers, that our Python client needs, that run the notebook and dbt into virtual environments in the user's cache folder, once.
 # Without npm or Python it says so and succeeds: these tests are then skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -40,3 +40,4 @@ environment contract requirements.txt
 environment readers readers.txt
 environment clients clients.txt
 environment notebook notebook.txt
+environment dbt dbt.txt

@@ -24,7 +24,7 @@ for platform in linux_amd64 linux_arm64 darwin_amd64 darwin_arm64; do
   tar -xzf "$archive" -C "$scratch"
   root=$scratch/$base
   for file in marketlog LICENSE README.md completions/marketlog.bash completions/_marketlog completions/marketlog.fish \
-    man/marketlog.1 man/marketlog-run.1 tools/engine/fetch.sh deploy/embedded/engine/pins.txt; do
+    man/marketlog.1 man/marketlog-run.1 man/marketlog-engine-fetch.1; do
     [ -s "$root/$file" ] || fail "$archive has no $file"
   done
   [ -x "$root/marketlog" ] || fail "marketlog in $archive cannot be run"

@@ -163,7 +163,7 @@ func examineEngine(cfg config.Config) []Finding {
 	}
 	path, err := engine.Find(cfg.ClickHouse.Library)
 	if err != nil {
-		return []Finding{{"engine", "failed", err.Error(), "run `make engine`, or name a server in clickhouse.addr"}}
+		return []Finding{{"engine", "failed", err.Error(), "run `marketlog engine fetch`, or name a server in clickhouse.addr"}}
 	}
 	return []Finding{{"engine", "ok", path, ""}}
 }

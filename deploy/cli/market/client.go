@@ -63,7 +63,7 @@ type client struct {
 // connect finds the server: MARKETLOG_URL, else the running instance.
 func connect(rt *command.Runtime, cmd *cobra.Command) (*client, error) {
 	c := &client{key: rt.Variable(config.ApiKeyVariable)}
-	c.waits = func(why string) { fmt.Fprintln(cmd.ErrOrStderr(), "waiting: "+why) }
+	c.waits = func(why string) { fmt.Fprintln(cmd.ErrOrStderr(), "waiting: "+strings.TrimPrefix(why, "starting: ")) }
 	if address := rt.Variable(config.UrlVariable); address != "" {
 		var err error
 		if c.base, err = command.ParseURL(config.UrlVariable, address); err == nil && c.key == "" {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/schemas/tables"
 )
 
 const (
@@ -114,6 +117,9 @@ func (sh *shell) command(ctx context.Context, line string) {
 	switch name, view, _ := strings.Cut(line, " "); {
 	case name == `\d` && view == "":
 		sh.execute(ctx, `SELECT name, comment FROM system.tables WHERE database = 'default' AND name LIKE 'v\_%' ORDER BY name`)
+	case name == `\d` && withParameters(strings.TrimSpace(view)) != nil:
+		sh.execute(ctx, `SELECT c[1] AS name, c[2] AS type, c[3] AS comment FROM (SELECT splitByChar('\x1f', arrayJoin(splitByChar('\x1e', {columns:String}))) AS c)`,
+			"columns", asParameter(withParameters(strings.TrimSpace(view))))
 	case name == `\d`:
 		sh.execute(ctx, `SELECT name, type, comment FROM system.columns WHERE database = 'default' AND table = {view:String} ORDER BY position`, "view", strings.TrimSpace(view))
 	default:
@@ -143,5 +149,40 @@ func (s session) names(ctx context.Context) ([]string, error) {
 	var text strings.Builder
 	s.format = "TSVRaw"
 	err := s.run(ctx, &text, `SELECT DISTINCT arrayJoin([name, table]) AS word FROM system.columns WHERE database = 'default' AND table LIKE 'v\_%' ORDER BY word`)
-	return strings.Fields(text.String()), err
+	words := strings.Fields(text.String())
+	for _, v := range declared() {
+		if v.Parameters {
+			words = append(words, v.Name)
+			for _, c := range v.Columns {
+				words = append(words, c.Name)
+			}
+		}
+	}
+	slices.Sort(words)
+	return slices.Compact(words), err
+}
+
+// declared are the views as this program makes them.
+var declared = sync.OnceValue(func() []tables.View {
+	list, _ := tables.Declared() // they are a part of the program, and a test reads them
+	return list
+})
+
+// withParameters are the columns of a view that takes parameters, of which the engine lists none; nil for every other.
+func withParameters(view string) []tables.Column {
+	for _, v := range declared() {
+		if v.Name == view && v.Parameters {
+			return v.Columns
+		}
+	}
+	return nil
+}
+
+// asParameter writes columns as the value of one parameter: with the separators of ASCII, which need no escape, and no text has them.
+func asParameter(columns []tables.Column) string {
+	var rows []string
+	for _, c := range columns {
+		rows = append(rows, strings.Join([]string{c.Name, c.Type, c.Comment}, "\x1f"))
+	}
+	return strings.ReplaceAll(strings.Join(rows, "\x1e"), `\`, `\\`)
 }

@@ -128,7 +128,7 @@ func TestSettingsOfClients(t *testing.T) {
 	for _, more := range [][]string{
 		{"extremes", "0"}, {"async_insert", "0"}, {"mutations_sync", "1"}, {"max_execution_time", "5"}, {"max_execution_time", "100000"},
 		{"max_result_rows", "10"}, {"compress", "0"}, {"join_use_nulls", "1"}, {"max_threads", "4"}, {"readonly", "1"}, {"wait_end_of_query", "1"},
-		{"output_format_json_quote_64bit_integers", "1"}, {"max_execution_time", "0"},
+		{"output_format_json_quote_64bit_integers", "1"}, {"max_execution_time", "0"}, {"insert_distributed_sync", "1"}, {"mutations_sync", "3"},
 	} {
 		if status, _, body := ask(t, server, "SELECT 1", more...); status != 200 {
 			t.Errorf("%v: got %d %s, want 200", more, status, body)
@@ -139,6 +139,21 @@ func TestSettingsOfClients(t *testing.T) {
 	} {
 		if status, _, body := ask(t, server, "SELECT 1", more...); status == 200 {
 			t.Errorf("%v: got %d %s, want a refusal", more, status, body)
+		}
+	}
+	// JDBC has its answers cut.
+	if status, _, body := ask(t, server, "SELECT number FROM numbers(100000)", "max_result_rows", "10", "result_overflow_mode", "break"); status != 200 || len(body) > 500_000 || body == "" {
+		t.Errorf("an answer that is cut: got %d and %d bytes", status, len(body))
+	}
+	// Drivers look at system.settings before they send one.
+	for sql, want := range map[string]string{
+		"SELECT name, value, readonly FROM system.settings WHERE name IN ('mutations_sync', 'max_execution_time', 'readonly', 'output_format_schema', 'join_use_nulls') ORDER BY name":      "join_use_nulls\t0\t0\nmax_execution_time\t60\t0\nmutations_sync\t1\t0\noutput_format_schema\t\t1\nreadonly\t1\t1\n",
+		"SELECT sum(s.readonly = 0) > 50, sum(s.readonly) > 1000, any(toTypeName(s.readonly)) FROM `system`.`settings` s":                                                                   "1\t1\tUInt8\n",
+		"SELECT settings.readonly FROM system.settings WHERE settings.name = 'mutations_sync' FORMAT CSV":                                                                                   "0\n",
+		"SELECT count(settings.readonly) > 1000 FROM (SELECT name FROM system.settings) AS a JOIN system.settings ON settings.name = a.name AND 'FROM system.settings' = concat('FROM system', '.settings')": "1\n",
+	} {
+		if status, _, body := ask(t, server, sql); status != 200 || body != want {
+			t.Errorf("%s: got %d %q, want %q", sql, status, body, want)
 		}
 	}
 	// A limit can be lowered, and never raised.

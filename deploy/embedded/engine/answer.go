@@ -123,14 +123,19 @@ func (a *answer) frame(length int64, output io.ReadCloser) {
 // outputFormat is the one that the answer to q comes in.
 func (q *request) outputFormat() string { return cmp.Or(q.shape.format, q.format) }
 
-// judge refuses what may not run, and marks connections that a statement leaves in a state of its own.
+// judge refuses what may not run, has the rest see the settings as they are here, and marks connections that a statement leaves in a state of its own.
 func judge(p *pool, m *member, q *request) error {
 	kind, statements := m.classify(q.sql)
 	if statements > 1 {
 		return exception(codeSyntax, "Multi-statements are not allowed")
 	}
 	if p.fixed {
-		return permit(kind, q, p.hidden)
+		if err := permit(kind, q, p.hidden); err != nil || kind != readOnly { // in one that cannot be parsed the place of the fault counts
+			return err
+		}
+		q.sql = p.rules.showSettings(q.sql)
+		q.shape = inspect(q.sql)
+		return nil
 	}
 	// SET, USE and temporary tables must not reach the next borrower.
 	m.spoiled = kind == control

@@ -270,8 +270,8 @@ func TestFindReturnsWhatToRun(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	want := "libchdb of your own"
-	if _, _, ok := pinned(runtime.GOOS, runtime.GOARCH); ok {
-		want = "npm pack @chdb/lib-"
+	if _, ok := pinned(runtime.GOOS, runtime.GOARCH); ok {
+		want = "`marketlog engine fetch`"
 	}
 	if _, err := Find(""); !errors.Is(err, ErrNoLibrary) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want how to get the library: %s", err, want)

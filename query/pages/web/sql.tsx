@@ -1,7 +1,9 @@
 // Statements: the box, samples, what there is to ask, and the rows. Files are made by the form itself, without a script.
 import { signal } from "@preact/signals"
 import { render } from "preact"
+import { completeIn } from "./completion"
 import { data } from "./lib/api"
+import type { View } from "./lib/complete"
 import { amount, count, plain } from "./lib/format"
 import { mount } from "./lib/live"
 import { path } from "./lib/sparkline"
@@ -11,6 +13,8 @@ interface Data {
   served: boolean
   statement: string
   samples: { name: string; statement: string }[]
+  // asked are views that take parameters: the engine lists no columns of these.
+  asked: View[] | null
 }
 
 interface Result {
@@ -26,11 +30,6 @@ interface Fault {
   line?: number
   column?: number
   hint?: string
-}
-
-interface View {
-  name: string
-  columns: { name: string; type: string; comment: string }[]
 }
 
 const given = data<Data>()
@@ -201,7 +200,8 @@ async function describe(): Promise<void> {
     view.columns.push({ name: name ?? "", type: type ?? "", comment: comment ?? "" })
     found.set(view.name, view)
   }
-  views.value = [...found.values()]
+  for (const view of given.asked ?? []) found.set(view.name, view)
+  views.value = [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 function Run() {
@@ -212,6 +212,7 @@ if (given.served && box) {
   mount(<><Rows /><Samples /><Schema /><Elsewhere /></>)
   const place = document.getElementById("run")
   if (place) render(<Run />, place)
+  completeIn(box, () => views.peek())
   box.addEventListener("keydown", (e) => {
     if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey)) return
     e.preventDefault()
