@@ -147,9 +147,9 @@ func TestSettingsOfClients(t *testing.T) {
 	}
 	// Drivers look at system.settings before they send one.
 	for sql, want := range map[string]string{
-		"SELECT name, value, readonly FROM system.settings WHERE name IN ('mutations_sync', 'max_execution_time', 'readonly', 'output_format_schema', 'join_use_nulls') ORDER BY name":      "join_use_nulls\t0\t0\nmax_execution_time\t60\t0\nmutations_sync\t1\t0\noutput_format_schema\t\t1\nreadonly\t1\t1\n",
-		"SELECT sum(s.readonly = 0) > 50, sum(s.readonly) > 1000, any(toTypeName(s.readonly)) FROM `system`.`settings` s":                                                                   "1\t1\tUInt8\n",
-		"SELECT settings.readonly FROM system.settings WHERE settings.name = 'mutations_sync' FORMAT CSV":                                                                                   "0\n",
+		"SELECT name, value, readonly FROM system.settings WHERE name IN ('mutations_sync', 'max_execution_time', 'readonly', 'output_format_schema', 'join_use_nulls') ORDER BY name":                       "join_use_nulls\t0\t0\nmax_execution_time\t60\t0\nmutations_sync\t1\t0\noutput_format_schema\t\t1\nreadonly\t1\t1\n",
+		"SELECT sum(s.readonly = 0) > 50, sum(s.readonly) > 1000, any(toTypeName(s.readonly)) FROM `system`.`settings` s":                                                                                    "1\t1\tUInt8\n",
+		"SELECT settings.readonly FROM system.settings WHERE settings.name = 'mutations_sync' FORMAT CSV":                                                                                                    "0\n",
 		"SELECT count(settings.readonly) > 1000 FROM (SELECT name FROM system.settings) AS a JOIN system.settings ON settings.name = a.name AND 'FROM system.settings' = concat('FROM system', '.settings')": "1\n",
 	} {
 		if status, _, body := ask(t, server, sql); status != 200 || body != want {
