@@ -34,7 +34,7 @@ gate: ## The whole gate: test and slow in one
 	WHOLE_GATE=1 $(MAKE) test
 
 nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races; the archives of a release
-	$(MAKE) -k kills hour seeds fuzz admission soak formats damages disturb races release-snapshot
+	$(MAKE) -k kills hour seeds fuzz admission soak formats walk damages disturb races release-snapshot
 
 check: $(BUF) ## The gate without the tests: format, lint with vet, dead code, known vulnerabilities, schemas
 	$(GATE) format lint deadcode vulnerabilities schemas
@@ -86,6 +86,9 @@ disturb: build engine ## A thousand rounds in which clients, signals, full memor
 
 formats: build contract ## Answers of three million rows in every format of the SQL port, read by other parsers
 	MARKETLOG_FORMAT_ROWS=$${MARKETLOG_FORMAT_ROWS:-3000000} $(PROVE) formats -run '^TestLongAnswersAreReadByOtherParsers$$' -count 1 -timeout 2h ./deploy/embedded/engine
+
+walk: build contract ## Requests that schemathesis makes of the OpenAPI document, to all operations of a running instance
+	go test -run '^TestDemoWithstandsSchemathesis$$' -count 1 -timeout 1h -v ./deploy/e2e -args -all-operations
 
 seeds: ## Folds of log minutes on a hundred more random logs each, beside their oracles and begun again at any minute
 	MARKETLOG_SEEDS=$${MARKETLOG_SEEDS:-100} $(PROVE) seeds -count 1 -timeout 2h \
@@ -141,4 +144,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom release-snapshot clean kafka contract mcp browser web promtool s3 rules
+.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom release-snapshot walk clean kafka contract mcp browser web promtool s3 rules

@@ -381,7 +381,7 @@ func TestThePastIsFoldedExactly(t *testing.T) {
 		}
 		seeds = []uint64{seed}
 	} else {
-		seeds = streamtest.Seeds(t, rand.Uint64N(1e9), rand.Uint64N(1e9), rand.Uint64N(1e9))
+		seeds = streamtest.Seeds(t, rand.Uint64N(1e9), rand.Uint64N(1e9))
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -197,7 +197,7 @@ func TestEveryTestHasAStageAndEveryStageATarget(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range slices.Concat(otherProcess, sequential, longest) {
+	for _, name := range slices.Concat(otherProcess, sequential, elsewhere, longest) {
 		if len(tests[name]) == 0 {
 			t.Errorf("%s has no test", name)
 		}
@@ -257,7 +257,7 @@ func TestLanesLeaveNoPackageOut(t *testing.T) {
 		t.Errorf("slow tests run in %v, want those in %v", got, want)
 	}
 	for _, name := range all {
-		spared := slices.Contains(paths(slices.Concat(otherProcess, sequential)), name)
+		spared := slices.Contains(paths(slices.Concat(otherProcess, sequential, elsewhere)), name)
 		if slices.Contains(raced, name) == spared {
 			t.Errorf("%s: with the detector %t, spared %t", name, !spared, spared)
 		}

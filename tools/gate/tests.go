@@ -134,7 +134,7 @@ func repeated(out io.Writer, results []result, run testRun) []result {
 
 // lanes are the packages whose quick tests run with the race detector, and those whose slow tests are not patient, each in order.
 func lanes(all []string) (raced, hurried []string) {
-	unraced, last, have := paths(slices.Concat(otherProcess, sequential)), paths(patient), packages(slow)
+	unraced, last, have := paths(slices.Concat(otherProcess, sequential, elsewhere)), paths(patient), packages(slow)
 	for _, name := range all {
 		if !slices.Contains(unraced, name) {
 			raced = append(raced, name)
@@ -146,7 +146,8 @@ func lanes(all []string) (raced, hurried []string) {
 	return raced, hurried
 }
 
-// races runs the slow tests of the packages that start goroutines with the race detector.
+// races runs with the race detector what the other stages run without it: the slow tests of the packages that start goroutines, and
+// the quick ones of those that the slow stage spares.
 func races(io.Writer) []result {
 	detector, results := raceDetector()
 	if !detector {
@@ -156,7 +157,9 @@ func races(io.Writer) []result {
 	list := slices.DeleteFunc(packages(slow), func(name string) bool { return slices.Contains(without, name) })
 	run := testRun{name: "races", tier: "embedded", folder: ".", kills: slowKills, race: true,
 		arguments: append([]string{"-p", "1", "-run", only(slow, "")}, list...)}
-	return append(results, run.results()...)
+	spared := testRun{name: "races-elsewhere", tier: "embedded", folder: ".", kills: slowKills, race: true,
+		arguments: append([]string{"-p", "1", "-skip", only(slow, "")}, paths(elsewhere)...)}
+	return slices.Concat(results, run.results(), spared.results())
 }
 
 // compile fills the cache with packages and their tests for the race detector. It gives way to the tests that run meanwhile, and links

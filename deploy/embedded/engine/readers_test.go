@@ -27,7 +27,7 @@ func TestEveryFormatIsReadByAnotherParser(t *testing.T) {
 
 // The same of answers that are long: 200,000 rows, or as many as MARKETLOG_FORMAT_ROWS says.
 func TestLongAnswersAreReadByOtherParsers(t *testing.T) {
-	rows := 200_000
+	rows := 100_000
 	if text := os.Getenv("MARKETLOG_FORMAT_ROWS"); text != "" {
 		var err error
 		if rows, err = strconv.Atoi(text); err != nil {
