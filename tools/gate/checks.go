@@ -39,9 +39,9 @@ const chartTools = "tools/helm"
 // chart reads the Helm chart with Helm's own packages. Compiling them and the types of Kubernetes takes a minute and a half of a
 // processor, once.
 func chart(out io.Writer) []result {
-	tests := testRun{name: "chart", tier: "chart", folder: chartTools, kills: quickKills, yields: true, arguments: []string{"./..."}}
+	tests := testRun{name: "chart", tier: "chart", folder: chartTools, kills: quickKills, arguments: []string{"./..."}}
 	return append(tests.results(),
-		check("lint", "golangci-lint of the chart's test", runLast(out, "go", "-C", chartTools, "tool", "-modfile=../go.mod", "golangci-lint", "run", "--allow-parallel-runners")))
+		check("lint", "golangci-lint of the chart's test", runLast(out, "go", "-C", chartTools, "tool", "-modfile=../go.mod", "golangci-lint", "run")))
 }
 
 // clientFolder is the Go client, a module of its own, so that who uses it builds nothing else of ours.

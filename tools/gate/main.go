@@ -1,8 +1,8 @@
 // Command gate holds a checkout to everything that the repository promises of itself, step by step, and closes with the
-// seconds of each package and a table of tiers, tests and skips. It runs all steps but races, also past a failure, and
+// seconds of each package and a table of tiers, tests and skips. It runs all steps but races and chart, also past a failure, and
 // exits 1 if anything failed.
 //
-//	go -C tools run ./gate [format] [lint] [schemas] [quick] [deadcode] [vulnerabilities] [chart] [slow] [races]
+//	go -C tools run ./gate [format] [lint] [schemas] [quick] [deadcode] [vulnerabilities] [slow] [races] [chart]
 //
 // Tests belong to a stage, quick or slow (stages.go); the slow one runs the quick tests too, with
 // the race detector; races runs the slow ones with it. A tier is what a test needs: the embedded back ends inside its process,
@@ -39,9 +39,9 @@ func main() {
 		{name: "quick", run: quick},
 		{name: "deadcode", run: deadcode, beside: true},
 		{name: "vulnerabilities", run: vulnerabilities, beside: true},
-		{name: "chart", run: chart, beside: true},
 		{name: "slow", run: slowTests},
 		{name: "races", run: races},
+		{name: "chart", run: chart},
 	}
 	wanted := os.Args[1:]
 	for _, name := range wanted {
@@ -61,7 +61,7 @@ func main() {
 	}
 
 	results := runSteps(os.Stdout, slices.DeleteFunc(steps, func(s step) bool {
-		return len(wanted) > 0 && !slices.Contains(wanted, s.name) || len(wanted) == 0 && s.name == "races"
+		return len(wanted) > 0 && !slices.Contains(wanted, s.name) || len(wanted) == 0 && (s.name == "races" || s.name == "chart")
 	}))
 
 	rules := skipRules{ci: os.Getenv("CI") != "", recordings: os.Getenv("MARKETLOG_RECORDINGS") != ""}
