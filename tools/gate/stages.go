@@ -18,7 +18,7 @@ var slow = map[string][]string{
 	},
 	"deploy/e2e": {
 		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoPublishesNothingBeforeItHappened", "TestDemoServesTheClients", "TestDemoServesTheExamples", "TestDemoSuitsDBT", "TestDemoWithstandsSchemathesis", "TestImages",
-		"TestDemoAnswersThePastAsItWas", "TestDemoGoesOnBesideStatements",
+		"TestDemoAnswersAsTheDocumentShows", "TestDemoAnswersThePastAsItWas", "TestDemoGoesOnBesideStatements",
 		"TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestRecordingsRunEndToEnd",
 		"TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestReplayReadsBehindTheBroker", "TestPastPricesAreExplained",
