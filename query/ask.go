@@ -46,8 +46,8 @@ func (s *Server) ask(ctx *fasthttp.RequestCtx, who Caller, e *compiled, params m
 		return Answer{}, s.planRequired(who.Plan, e.Needs)
 	}
 	var verdict limits.Decision
-	_, costly := params[e.costly]
-	class := e.class(costly)
+	text, given := params[e.costly]
+	class := e.class(given, text)
 	if !e.Uncounted {
 		var err error
 		if verdict, err = s.admit(nil, who, class, now); err != nil {

@@ -133,9 +133,9 @@ func refuseEssential(endpoints []*compiled) {
 	}
 }
 
-// class is what a request costs, with its costly parameter or without.
-func (c *compiled) class(costly bool) limits.Class {
-	if costly {
+// class is what a request costs. Its costly parameter, if it has been given, counts unless it is a flag that is false.
+func (c *compiled) class(given bool, text string) limits.Class {
+	if given && text != "0" && !strings.EqualFold(text, "false") {
 		return c.costlyClass
 	}
 	return c.Class

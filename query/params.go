@@ -81,8 +81,8 @@ type Param struct {
 	Planned bool
 	// Stored parameters ask for what a store holds: a request with one waits for it as others do, even where its endpoint is Hot.
 	Stored bool
-	// Untold parameters are no arguments of tools.
-	Untold bool
+	// NoTool parameters are no arguments of tools.
+	NoTool bool
 	// Class is what a request with the parameter costs, where it is more than its endpoint's.
 	Class limits.Class
 	// OrZero lets a Number be 0 too. Beyond Most it is lowered to it as an Integer is; 0 is no bound.

@@ -52,7 +52,10 @@ func (s *Server) serve(c *fiber.Ctx, ctx *fasthttp.RequestCtx, e *compiled, star
 		return s.fail(ctx, err)
 	}
 	args := fiberArguments{c: c}
-	class := e.class(e.costly != "" && !args.bare() && args.has(e.costly))
+	class := e.Class
+	if e.costly != "" && !args.bare() {
+		class = e.class(args.has(e.costly), args.query(e.costly))
+	}
 	if !who.Plan.Allows(e.Needs) {
 		s.setLimitHeaders(ctx, s.deps.Limiter.Peek(who.Grant.Budget, who.Plan, class, started))
 		return s.fail(ctx, s.planRequired(who.Plan, e.Needs))

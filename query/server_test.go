@@ -444,10 +444,27 @@ func TestLimitsAreAnnouncedAndHeld(t *testing.T) {
 	}
 }
 
-// A parameter that tools are not told of is no argument of theirs, and refused where it is given.
-func TestToolsAreNotToldOfEveryParameter(t *testing.T) {
+// A flag may make a request cost more, where it is true.
+func TestAParameterMayCostMore(t *testing.T) {
+	c, err := compile(Endpoint{Method: http.MethodGet, Path: "/api/v1/x", ID: "x", Summary: "A test.", Body: echoBody{}, Handle: echo,
+		Class: limits.Plain, Params: []Param{{Name: "limit", Kind: Integer, Min: 1, Max: 9, Doc: "Rows."}, {Name: "whole", Kind: Flag, Class: limits.Charts, Doc: "More."}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]limits.Class{"1": limits.Charts, "true": limits.Charts, "nonsense": limits.Charts, "0": limits.Plain, "False": limits.Plain} {
+		if got := c.class(true, text); got != want {
+			t.Errorf("whole=%s: got class %v, want %v", text, got, want)
+		}
+	}
+	if got := c.class(false, ""); got != limits.Plain || c.costly != "whole" {
+		t.Errorf("without %q: got class %v, want %v", c.costly, got, limits.Plain)
+	}
+}
+
+// A parameter that is no argument of tools is refused where a tool gets it.
+func TestToolsDoNotHaveEveryParameter(t *testing.T) {
 	c, err := compile(Endpoint{Method: http.MethodGet, Path: "/api/v1/x", ID: "x", Tool: "x", Summary: "A test.", Body: echoBody{}, Handle: echo,
-		Params: []Param{{Name: "limit", Kind: Integer, Min: 1, Max: 9, Doc: "Rows."}, {Name: "whole", Kind: Flag, Untold: true, Doc: "More."}}})
+		Params: []Param{{Name: "limit", Kind: Integer, Min: 1, Max: 9, Doc: "Rows."}, {Name: "whole", Kind: Flag, NoTool: true, Doc: "More."}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func (c *compiled) toolArguments(arguments map[string]json.RawMessage) (toolArgu
 	for i := range c.Params {
 		p := &c.Params[i]
 		raw, given := arguments[p.Name]
-		if given && p.Untold {
+		if given && p.NoTool {
 			if faults == nil {
 				faults = map[string][]string{}
 			}

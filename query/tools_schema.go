@@ -33,7 +33,7 @@ func (c *compiled) toolInput() (json.RawMessage, error) {
 	schema := toolSchema{Type: huma.TypeObject, Properties: map[string]*toolSchema{}}
 	for i := range c.Params {
 		p := &c.Params[i]
-		if p.Name == viewParam.Name || p.Untold {
+		if p.Name == viewParam.Name || p.NoTool {
 			continue
 		}
 		schema.Properties[p.Name] = p.argument()

@@ -79,8 +79,8 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	if err := in.Disk.AwaitRoom(ctx); err != nil {
 		return supervise.Stopped(ctx, err)
 	}
-	opened := openEngine(in, role)
-	defer func() { <-opened }() // before the instance is closed
+	engineOpened := openEngine(in, role)
+	defer func() { _ = engineOpened() }() // before the instance is closed
 	if role != "engine" {
 		if err := awaitServers(ctx, log, func() error { return in.Open(ctx) }); err != nil {
 			return supervise.Stopped(ctx, err)
@@ -93,6 +93,9 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	}
 	var stages []supervise.Stage
 	err = awaitServers(ctx, log, func() (err error) {
+		if err := engineOpened(); err != nil {
+			return err
+		}
 		stages, err = buildStages(ctx, in, role, at, own, fresh)
 		return err
 	})
@@ -138,30 +141,24 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	return supervise.RunStages(ctx, stages, drainLimit, health, log)
 }
 
-// openEngine opens the embedded engine of a role that has one, while the log is opened, which takes as long. Where it fails the stages
-// try it again, and return why. The channel is closed when it is over.
-func openEngine(in *instance.Instance, role string) <-chan struct{} {
-	over := make(chan struct{})
+// openEngine opens the embedded engine of a role that has one, while the log is opened, which takes as long. The returned function waits for
+// it, and returns why it failed.
+func openEngine(in *instance.Instance, role string) (opened func() error) {
 	if len(in.Config.ClickHouse.Addr) > 0 || role != "run" && role != "process" {
-		close(over)
-		return over
+		return func() error { return nil }
 	}
-	go func() {
-		defer close(over)
-		_, _ = in.Engine()
-	}()
-	return over
+	opened = sync.OnceValue(func() error {
+		_, err := in.Engine()
+		return err
+	})
+	go func() { _ = opened() }()
+	return opened
 }
 
 func buildStages(ctx context.Context, in *instance.Instance, role string, at Ports, own *operations.OwnBackfill, fresh *firstFresh) ([]supervise.Stage, error) {
 	var stages []supervise.Stage
 	if role == "run" || role == "process" {
 		in.Opening("opening the tables")
-		if len(in.Config.ClickHouse.Addr) == 0 {
-			if _, err := in.Engine(); err != nil {
-				return nil, err
-			}
-		}
 		if _, err := operations.Migrate(ctx, in); err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ type Inlined struct {
 	LeftOut int     `json:"leftOut,omitempty" doc:"Further numbers that the answer names"`
 }
 
-var inlineParam = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Stored: true, Untold: true, Class: limits.Charts,
+var inlineParam = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Stored: true, NoTool: true, Class: limits.Charts,
 	Doc: "Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart."}
 
 // Inline gives the endpoints whose answers name numbers by `x-explain` the parameter explain, which adds their explanations to the answer. An answer with

@@ -64,13 +64,13 @@ type Unit struct {
 	port  string
 	local bool
 
-	assets   map[string]*asset
-	manifest manifest
-	server   *query.Server
-	table    tableCache
-	guides   *guides
-	samples  []sample
-	asked    []askedView
+	assets        map[string]*asset
+	manifest      manifest
+	server        *query.Server
+	table         tableCache
+	guides        *guides
+	samples       []sample
+	parameterized []parameterizedView
 	// reference lists all operations, made at the first look.
 	reference func() []operationGroup
 }
@@ -96,7 +96,7 @@ func New(cfg Config, deps Deps) (*Unit, error) {
 	if u.samples, err = readSamples(deps.Docs); err != nil {
 		return nil, err
 	}
-	u.asked, err = readAsked()
+	u.parameterized, err = readParameterized()
 	return u, err
 }
 

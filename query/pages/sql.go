@@ -16,25 +16,25 @@ type sqlView struct {
 	Served    bool     `json:"served"`
 	Statement string   `json:"statement"`
 	Samples   []sample `json:"samples"`
-	// Asked are the views that take parameters: the engine lists no columns of these.
-	Asked []askedView `json:"asked"`
+	// Parameterized are the views that take parameters: the engine lists no columns of these.
+	Parameterized []parameterizedView `json:"parameterized"`
 }
 
-// askedView is a view with its columns.
-type askedView struct {
+// parameterizedView is a view with its columns.
+type parameterizedView struct {
 	Name    string          `json:"name"`
 	Columns []tables.Column `json:"columns"`
 }
 
-// readAsked reads the views that take parameters.
-func readAsked() (asked []askedView, err error) {
+// readParameterized reads the views that take parameters.
+func readParameterized() (found []parameterizedView, err error) {
 	list, err := tables.Declared()
 	for _, v := range list {
 		if v.Parameters {
-			asked = append(asked, askedView{v.Name, v.Columns})
+			found = append(found, parameterizedView{v.Name, v.Columns})
 		}
 	}
-	return asked, err
+	return found, err
 }
 
 // sample is a statement to begin with, its title and the comments above it included.
@@ -73,7 +73,7 @@ func (u *Unit) sendSQL(c *fiber.Ctx) error {
 	if !ok {
 		return err
 	}
-	v := &sqlView{Served: u.deps.SQL != nil && u.deps.SQL(), Samples: u.samples, Asked: u.asked}
+	v := &sqlView{Served: u.deps.SQL != nil && u.deps.SQL(), Samples: u.samples, Parameterized: u.parameterized}
 	if len(u.samples) > 0 {
 		v.Statement = u.samples[0].Statement
 	}

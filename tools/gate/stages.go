@@ -71,7 +71,7 @@ var sequential = []string{
 }
 
 // elsewhere are packages whose goroutines run what other packages promise, to whose tests the race detector is held in each gate: these are raced by
-// `make races`, since compiling and running them for the detector takes a fifth of the gate.
+// `make races`, since compiling and running them for the detector takes minutes.
 var elsewhere = []string{
 	"deploy/admin", "deploy/chaos/oracle", "deploy/cli/market", "deploy/cli/sql", "deploy/export", "deploy/operations",
 	"producers/backfill", "producers/fetch", "producers/simulator", "producers/simulator/simulatortest", "producers/simulator/venues",

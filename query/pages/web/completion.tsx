@@ -103,7 +103,7 @@ function caret(box: HTMLTextAreaElement, at: number): { left: number; bottom: nu
   const style = getComputedStyle(box)
   copy.className = "measured"
   for (const name of ["font", "padding", "border", "line-height", "box-sizing"]) copy.style.setProperty(name, style.getPropertyValue(name))
-  copy.style.width = box.offsetWidth - (box.offsetWidth - box.clientWidth - 2) + "px" // without its scroll bar
+  copy.style.width = box.clientWidth + 2 + "px" // with its borders, without its scroll bar
   const mark = document.createElement("span")
   mark.textContent = box.value.slice(at) || " "
   copy.append(box.value.slice(0, at), mark)

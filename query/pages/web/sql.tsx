@@ -13,8 +13,8 @@ interface Data {
   served: boolean
   statement: string
   samples: { name: string; statement: string }[]
-  // asked are views that take parameters: the engine lists no columns of these.
-  asked: View[] | null
+  // parameterized are views that take parameters: the engine lists no columns of these.
+  parameterized: View[] | null
 }
 
 interface Result {
@@ -200,7 +200,7 @@ async function describe(): Promise<void> {
     view.columns.push({ name: name ?? "", type: type ?? "", comment: comment ?? "" })
     found.set(view.name, view)
   }
-  for (const view of given.asked ?? []) found.set(view.name, view)
+  for (const view of given.parameterized ?? []) found.set(view.name, view)
   views.value = [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
