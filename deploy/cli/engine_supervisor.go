@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/stream/retry"
 )
@@ -24,9 +23,6 @@ import (
 
 // supervisedFlag marks the process that serves; only the supervising process passes it.
 const supervisedFlag = "supervised"
-
-// lastWords is how much of the end of the engine's standard error is repeated when it dies, in bytes.
-const lastWords = 4 << 10
 
 // superviseEngine runs this program's own command line as a child, and again when it dies, later each time up to half a
 // minute, until ctx ends. A child that refuses to start, or ends in order, ends the command as it ended itself.
@@ -38,15 +34,15 @@ func superviseEngine(ctx context.Context, rt *command.Runtime, log *slog.Logger)
 	backoff := retry.New(supervise.FirstPause, supervise.LongestPause)
 	for {
 		began := time.Now()
-		lastLines := &tailWriter{to: rt.Stderr, most: lastWords}
-		err := runSupervised(ctx, rt, program, lastLines)
+		lastWords := &engine.LastWords{To: rt.Stderr}
+		err := runSupervised(ctx, rt, program, lastWords)
 		var ended *exec.ExitError
 		switch {
 		case err == nil, ctx.Err() != nil && !errors.As(err, &ended):
 			return err
 		case !errors.As(err, &ended):
 			return fmt.Errorf("running the engine: %w", err)
-		case ended.ExitCode() == exitFailed: // it has lastLines why
+		case ended.ExitCode() == exitFailed: // it has said why
 			return command.ErrReported
 		case ctx.Err() != nil:
 			return fmt.Errorf("stopping the engine: %w", err)
@@ -56,7 +52,7 @@ func superviseEngine(ctx context.Context, rt *command.Runtime, log *slog.Logger)
 		}
 		pause := backoff.Next()
 		log.Error("engine process died", "pid", ended.Pid(), "how", ended.String(), "after", time.Since(began).Round(time.Millisecond),
-			"stderr", lastLines.last(), "retry_in", pause.Round(time.Millisecond))
+			"stderr", lastWords.String(), "retry_in", pause.Round(time.Millisecond))
 		if retry.Wait(ctx, pause) != nil {
 			return nil
 		}
@@ -106,36 +102,4 @@ func onLeash(ctx context.Context, leash io.Reader) context.Context {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}()
 	return ctx
-}
-
-// tailWriter passes on what is written and keeps the end of it. Safe for concurrent use.
-type tailWriter struct {
-	to   io.Writer
-	most int
-
-	mu   sync.Mutex
-	tail []byte
-}
-
-func (w *tailWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tail = append(w.tail, p...)
-	if over := len(w.tail) - w.most; over > 0 {
-		w.tail = append(w.tail[:0], w.tail[over:]...)
-	}
-	return w.to.Write(p)
-}
-
-// last is the end of what was written, in whole lines.
-func (w *tailWriter) last() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	tail := w.tail
-	if len(tail) == w.most {
-		if line := bytes.IndexByte(tail, '\n'); line >= 0 {
-			tail = tail[line+1:]
-		}
-	}
-	return strings.TrimSpace(string(tail))
 }

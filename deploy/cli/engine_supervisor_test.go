@@ -166,19 +166,3 @@ func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
 		t.Errorf("after it was asked to stop: %v\n%s", err, output.String())
 	}
 }
-
-func TestLastWordsAreTheEndInWholeLines(t *testing.T) {
-	var through bytes.Buffer
-	w := &tailWriter{to: &through, most: 16}
-	for _, line := range []string{"the first line\n", "second\n", "third\n"} {
-		if _, err := io.WriteString(w, line); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, want := w.last(), "second\nthird"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := through.String(), "the first line\nsecond\nthird\n"; got != want {
-		t.Errorf("passed on %q, want %q", got, want)
-	}
-}

@@ -190,6 +190,10 @@ func TestReportClosesWithTheCounts(t *testing.T) {
 		{tier: "redis", name: "q d", packageSeconds: 30},
 	})
 	want := `
+Seconds by package:
+     30.0  q
+      3.0  p
+
 Failed:
   redis: p c
       | one
@@ -199,10 +203,6 @@ Skipped:
   kafka: a
   kafka: b
     tier kafka: no java
-
-Seconds by package:
-     30.0  q
-      3.0  p
 
    tier  passed  failed  skipped
    lint       1       0        0

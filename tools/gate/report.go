@@ -56,9 +56,10 @@ func (r skipRules) forbids(res result) bool {
 	}
 }
 
-// writeReport prints the failures, the skips with their reasons and the table, and closes with the
+// writeReport prints the failures and the skips with their reasons after the long lists, and the table, and closes with the
 // counts on a line of their own. It reports whether anything failed or nothing was run.
 func writeReport(w io.Writer, results []result) bool {
+	seconds(w, results)
 	list(w, "Failed", results, failed)
 	list(w, "Skipped", results, skipped)
 
@@ -73,7 +74,6 @@ func writeReport(w io.Writer, results []result) bool {
 		counts[res.tier][res.outcome]++
 		total[res.outcome]++
 	}
-	seconds(w, results)
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "tier\tpassed\tfailed\tskipped\t")

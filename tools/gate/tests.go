@@ -472,9 +472,10 @@ func tierOfSkip(reason, otherwise string) string {
 const gistLines = 12
 
 // crash begins what the Go runtime says of a test that takes the process with it.
-var crash = regexp.MustCompile(`^(panic: |fatal error: |unexpected fault |SIG[A-Z]+: |WARNING: DATA RACE|==\d+==)`)
+var crash = regexp.MustCompile(`^\s*(panic: |fatal error: |unexpected fault |SIG[A-Z]+: |WARNING: DATA RACE|==\d+==)`)
 
-// gist finds the lines of a failed test that explain most: from a crash on, or else the last ones.
+// gist finds the lines of a failed test that explain most: from a crash on, or else the first ones, where a test that logs little
+// has its errors (the log of what it started follows), and the last.
 func gist(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {
@@ -486,7 +487,10 @@ func gist(output string) string {
 	if at := slices.IndexFunc(lines, crash.MatchString); at >= 0 {
 		return strings.Join(lines[at:min(at+gistLines, len(lines))], "\n")
 	}
-	return strings.Join(lines[max(0, len(lines)-gistLines):], "\n")
+	if len(lines) <= gistLines {
+		return strings.Join(lines, "\n")
+	}
+	return strings.Join(slices.Concat(lines[:gistLines/2], []string{"[…]"}, lines[len(lines)-gistLines/2:]), "\n")
 }
 
 var logged = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: (.*)$`)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	osexec "os/exec"
@@ -187,6 +188,32 @@ func TestCloseStopsWhatRuns(t *testing.T) {
 	}
 	if err := db.Ping(t.Context()); err == nil {
 		t.Error("a closed engine still answers")
+	}
+}
+
+// A reader may be gone before its statement begins: it ends with the reader's reason, or is done before that is seen, and the
+// engine answers the next one.
+func TestStatementOfAGoneReaderEnds(t *testing.T) {
+	e := openEngine(t)
+	gone := errors.New("the reader is gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	for n := range 300 {
+		m, err := e.writers.take(t.Context(), session{database: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := e.start(ctx, e.writers, m, "SELECT number FROM numbers(3)", "TSV", nil, n%2 == 0)
+		var answer []byte
+		if err == nil {
+			answer, err = io.ReadAll(s)
+		}
+		if !errors.Is(err, gone) && (err != nil || string(answer) != "0\n1\n2\n") {
+			t.Fatalf("statement %d: got %q, %v, want %v", n, answer, err, gone)
+		}
+	}
+	if err := e.Ping(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,13 +36,14 @@ type statement struct {
 // first piece of output known, it returns; an error means that nothing was put out.
 func (e *Engine) start(ctx context.Context, p *pool, m *member, sql, format string, params []param, streamed bool) (*statement, error) {
 	s := &statement{engine: e, pool: p, member: m, mark: e.mark()}
+	// Close and a context that has ended already abort it at once, which waits here until it is whole.
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := e.begin(s); err != nil {
 		p.give(m)
 		return nil, err
 	}
 	s.stop = context.AfterFunc(ctx, func() { s.abort(context.Cause(ctx)) })
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := s.open(sql, format, params, streamed); err != nil {
 		err = behind(err, len(s.mark))
 		s.finish(err)

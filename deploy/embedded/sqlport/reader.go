@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,7 +135,7 @@ type child struct {
 	began   time.Time
 	client  *http.Client
 	control *net.UnixConn
-	words   *tail       // the last of its standard error
+	words   *engine.LastWords
 	stopped atomic.Bool // by stop
 
 	ended   chan struct{} // closed when it has
@@ -232,7 +231,7 @@ func (r *Reader) start() (*child, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	c := &child{began: began, control: ours, words: &tail{}, ended: make(chan struct{})}
+	c := &child{began: began, control: ours, words: &engine.LastWords{}, ended: make(chan struct{})}
 	c.command = exec.Command(self)
 	c.command.Args[0] = "marketlog-sql"
 	c.command.Env = []string{childVariable + "=" + string(o), "GOTRACEBACK=single", "TZ=UTC", allocatorOptions} // no secret of this process's own
@@ -332,34 +331,4 @@ func (c *child) call(ctx context.Context, method, path string, body []byte) (str
 		err = errors.New(string(bytes.TrimSpace(text)))
 	}
 	return string(text), err
-}
-
-// tail keeps the first and the last that was written to it: a fault is named at the beginning, and what follows is long.
-type tail struct {
-	mu          sync.Mutex
-	first, last []byte
-}
-
-// tailBytes is how much of each is kept.
-const tailBytes = 2 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	head := min(len(p), tailBytes-len(t.first))
-	t.first = append(t.first, p[:head]...)
-	t.last = append(t.last, p[head:]...)
-	if extra := len(t.last) - tailBytes; extra > 0 {
-		t.last = append(t.last[:0], t.last[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.last) < tailBytes {
-		return string(bytes.TrimSpace(slices.Concat(t.first, t.last)))
-	}
-	return string(bytes.TrimSpace(t.first)) + " … " + string(bytes.TrimSpace(t.last))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -101,17 +100,4 @@ func TestWaitingEndsWithItsRequest(t *testing.T) {
 			t.Errorf("%d still wait", len(s.waiting))
 		}
 	})
-}
-
-func TestTheBeginningOfAFaultIsKept(t *testing.T) {
-	var kept tail
-	for _, text := range []string{"SIGSEGV: ", "segmentation violation\n", strings.Repeat("goroutine\n", 10_000), "the end\n"} {
-		if n, err := kept.Write([]byte(text)); n != len(text) || err != nil {
-			t.Fatalf("got %d, %v", n, err)
-		}
-	}
-	got := kept.String()
-	if !strings.HasPrefix(got, "SIGSEGV: segmentation violation") || !strings.HasSuffix(got, "the end") || len(got) > 3*tailBytes {
-		t.Errorf("got %d bytes: %.100s", len(got), got)
-	}
 }
