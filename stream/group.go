@@ -100,7 +100,7 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 		return fmt.Errorf("joining group %s: %w", group, err)
 	}
 	defer client.CloseAllowingRebalance()
-	committed := time.Time{}
+	committed, has := time.Time{}, map[int32]int64{}
 	var held []int32
 	for {
 		timeout := pollTimeout
@@ -138,7 +138,7 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 			mu.Lock()
 			done := h.Done()
 			mu.Unlock()
-			commit(ctx, client, topic, done)
+			commit(ctx, client, topic, done, has)
 		}
 		client.AllowRebalance()
 	}
@@ -166,11 +166,14 @@ func holdBack(client *kgo.Client, topic string, held, full []int32) []int32 {
 	return full
 }
 
-// commit reports to the group how far the handler has come. Nothing rests on it, so a failure of it does no harm.
-func commit(ctx context.Context, client *kgo.Client, topic string, done map[int32]int64) {
+// commit reports to the group how far the handler has come since the last time, which is what the group has. Nothing rests on it, so
+// a failure of it does no harm: the next offset is reported again.
+func commit(ctx context.Context, client *kgo.Client, topic string, done, has map[int32]int64) {
 	offsets := map[int32]kgo.EpochOffset{}
 	for p, offset := range done {
-		offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: offset}
+		if before, ok := has[p]; !ok || before != offset {
+			offsets[p], has[p] = kgo.EpochOffset{Epoch: -1, Offset: offset}, offset
+		}
 	}
 	if len(offsets) == 0 {
 		return

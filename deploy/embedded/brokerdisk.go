@@ -82,6 +82,9 @@ type brokerDisk struct {
 	once    sync.Once
 
 	mu sync.Mutex
+	// checked are segments by name as prepare has read them: the broker reads them again at once.
+	checked      map[string][]byte
+	checkedBytes int
 	// partitions are by directory.
 	partitions map[string]*partitionState
 	held       error
@@ -108,7 +111,7 @@ func (d *brokerDisk) prepare(dir string) ([]Damage, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, partitions, err := checkPartitions(dir, true)
+	found, partitions, err := checkPartitions(dir, true, d.keep)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +124,30 @@ func (d *brokerDisk) prepare(dir string) ([]Damage, error) {
 	}
 	damages = append(damages, found...)
 	return damages, writeDamages(dir, damages)
+}
+
+// mostChecked is how much of what prepare reads is kept until the broker reads it, in bytes.
+const mostChecked = 512 << 20
+
+// keep holds a segment for the broker's own reading: read twice, the log took a good part of a start behind a kill.
+func (d *brokerDisk) keep(name string, raw []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.checkedBytes+len(raw) > mostChecked {
+		return
+	}
+	if d.checked == nil {
+		d.checked = map[string][]byte{}
+	}
+	d.checked[name] = raw
+	d.checkedBytes += len(raw)
+}
+
+// begun means that the broker has read its log.
+func (d *brokerDisk) begun() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.checked, d.checkedBytes = nil, 0
 }
 
 // begin notes that a segment is written to from now on, and seals the one before.
@@ -280,10 +307,21 @@ func syncDir(path string) error {
 	return nil
 }
 
-// Rename, ReadDir, ReadFile and Stat are those of os.
+// ReadFile gives a segment that prepare has read as that was, once.
+func (d *brokerDisk) ReadFile(name string) ([]byte, error) {
+	d.mu.Lock()
+	raw, ok := d.checked[name]
+	delete(d.checked, name)
+	d.mu.Unlock()
+	if ok {
+		return raw, nil
+	}
+	return os.ReadFile(name)
+}
+
+// Rename, ReadDir and Stat are those of os.
 func (d *brokerDisk) Rename(oldpath, newpath string) error       { return os.Rename(oldpath, newpath) }
 func (d *brokerDisk) ReadDir(name string) ([]os.DirEntry, error) { return os.ReadDir(name) }
-func (d *brokerDisk) ReadFile(name string) ([]byte, error)       { return os.ReadFile(name) }
 func (d *brokerDisk) Stat(name string) (os.FileInfo, error)      { return os.Stat(name) }
 
 // Remove removes a file, a segment not before its manifest knows.

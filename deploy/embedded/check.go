@@ -64,7 +64,7 @@ const damageName = "damage.json"
 
 // CheckLog reads all segments of a log that no broker has open and states what is damaged. It changes nothing.
 func CheckLog(dir string) ([]Damage, error) {
-	damages, _, err := checkPartitions(dir, false)
+	damages, _, err := checkPartitions(dir, false, nil)
 	return damages, err
 }
 
@@ -130,8 +130,8 @@ type partitionState struct {
 }
 
 // checkPartitions looks at every partition. With mend a damaged segment is set aside whole and what can be read of it,
-// on both sides of the damage, takes its place.
-func checkPartitions(dir string, mend bool) ([]Damage, map[string]*partitionState, error) {
+// on both sides of the damage, takes its place. Keep, unless nil, is given each segment that is left as it is, from several goroutines.
+func checkPartitions(dir string, mend bool, keep func(name string, raw []byte)) ([]Damage, map[string]*partitionState, error) {
 	root := filepath.Join(dir, "partitions")
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +151,7 @@ func checkPartitions(dir string, mend bool) ([]Damage, map[string]*partitionStat
 			continue
 		}
 		g.Go(func() error {
-			c := &partitionCheck{root: dir, dir: filepath.Join(root, e.Name()), topic: topic, partition: partition, mend: mend}
+			c := &partitionCheck{root: dir, dir: filepath.Join(root, e.Name()), topic: topic, partition: partition, mend: mend, keep: keep}
 			state, err := c.run()
 			if err != nil {
 				return fmt.Errorf("checking %s/%d: %w", topic, partition, err)
@@ -198,6 +198,7 @@ type partitionCheck struct {
 	topic     string
 	partition int32
 	mend      bool
+	keep      func(name string, raw []byte)
 	damages   []Damage
 
 	// next is the offset and newest the time (Unix milliseconds) behind which the next record is to be.
@@ -307,6 +308,7 @@ func (c *partitionCheck) segment(base int64, was sealed, listed, last bool) (sea
 	if listed && int64(len(raw)) == was.Size && crc32.Checksum(raw, castagnoli) == was.CRC {
 		c.follow(base, was.Oldest)
 		c.next, c.newest = was.Next, was.Newest
+		c.whole(name, raw)
 		return was, true, nil
 	}
 	batches := wholeBatches(raw)
@@ -335,9 +337,17 @@ func (c *partitionCheck) segment(base int64, was sealed, listed, last bool) (sea
 		}
 	}
 	if !damaged {
+		c.whole(name, raw)
 		return now, true, nil
 	}
 	return now, now.Size > 0, c.replace(name, raw, batches)
+}
+
+// whole hands on a segment that was found without fault.
+func (c *partitionCheck) whole(name string, raw []byte) {
+	if c.keep != nil {
+		c.keep(name, raw)
+	}
 }
 
 func damageOf(bytes int) string {

@@ -126,10 +126,14 @@ type verdict struct {
 	doubtful bool
 }
 
-// asks reports whether the guard is asked about a tick.
+// asksAgain is how often, in seconds of log time, the guard is asked about a market of which the log has what was resolved: often enough for a
+// market to stay heard, and seldom, as a start works these ticks off before it has a fresh price.
+const asksAgain = 10
+
+// asks reports whether the guard is asked about a tick of which the log has what was resolved.
 func (f *fold) asks(t *eventsv1.Tick) bool {
 	return f.guard != nil && f.guard.some.Load() &&
-		f.verdicts[guardedMarket{t.Venue, t.Symbol}].second != f.clocks.Now()/int64(time.Second)
+		f.clocks.Now()/int64(time.Second)-f.verdicts[guardedMarket{t.Venue, t.Symbol}].second >= asksAgain
 }
 
 // doubted asks the guard about a tick at most once a second and market; what its coin cannot be priced by is not asked.

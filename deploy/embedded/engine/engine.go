@@ -83,12 +83,12 @@ func Open(dir string, opt Options) (*Engine, error) {
 	return e, nil
 }
 
-// configuration is what cannot be set by an argument. A part that was merged away stays on the disk for two minutes: the
+// configuration is what cannot be set by an argument. A part that was merged away stays on the disk for ninety seconds: the
 // process of people's statements reads the tables' files, and one of them takes at most one. Otherwise it would go at once. A start
 // reads these parts too, thousands of them; one thread does, since prices are waiting for the processors.
 const configuration = `<clickhouse>
   <max_outdated_parts_loading_thread_pool_size>1</max_outdated_parts_loading_thread_pool_size>
-  <merge_tree><old_parts_lifetime>120</old_parts_lifetime></merge_tree>
+  <merge_tree><old_parts_lifetime>90</old_parts_lifetime></merge_tree>
 </clickhouse>
 `
 
