@@ -73,7 +73,9 @@ func (w *work) rateStatistic(ctx context.Context, name string, parts []string, d
 	counted, last, at := []*eventsv1.RateEntry(nil), schemas.Minute(w.asOf.UnixNano()), w.asOf.UnixNano()
 	if !w.past {
 		current := w.Yields.Current(w.now)
-		counted, last, at = current.Counted, current.Time, w.now.UnixNano()
+		if counted, last, at = current.Counted, current.Time, w.now.UnixNano(); last == 0 {
+			return nil, query.Starting("no minute of rates was folded yet")
+		}
 	} else if err := w.agedOut(ctx, schemas.TopicRates, last); err != nil {
 		return nil, err
 	}
