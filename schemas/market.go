@@ -367,3 +367,19 @@ func known(f float64) *float64 {
 	}
 	return &f
 }
+
+// PercentFrom is the change from a price of before to that of now, percent; nil where either is not known.
+func PercentFrom(before *float64, now float64) *float64 {
+	if before == nil || *before <= 0 || now <= 0 {
+		return nil
+	}
+	return known(100 * (now - *before) / *before)
+}
+
+// VolumeToMarketCap is the volume of 24 hours as a share of the market cap, a ratio; nil where either is not known.
+func VolumeToMarketCap(row *eventsv1.Market) *float64 {
+	if row.Volume24H == nil {
+		return nil
+	}
+	return ratio(*row.Volume24H, row.GetMarketCap())
+}

@@ -45,6 +45,12 @@ var explained = map[string]string{
 	"/api/v1/global-stats/defi/lending":          "/api/v1/global-stats/defi/lending",
 	"/api/v1/global-stats/defi/staking":          "/api/v1/global-stats/defi/staking",
 	"/api/v1/global-stats/defi/borrowing":        "/api/v1/global-stats/defi/borrowing",
+	"/api/v1/prices":                             "/api/v1/prices?symbols=BTC,USDT",
+	"/api/v1/prices/summary":                     "/api/v1/prices/summary",
+	"/api/v1/charts/{coinId}/current":            "/api/v1/charts/bitcoin/current",
+	"/api/v1/rates/summary":                      "/api/v1/rates/summary",
+	"/api/v1/coins/with-rates":                   "/api/v1/coins/with-rates?category=borrowing&limit=2",
+	"/api/v1/coins/featured":                     "/api/v1/coins/featured?limit=2",
 }
 
 const (
@@ -233,6 +239,11 @@ func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, foun
 				})] = number
 			}
 			numbersOf(property.Value, v[name], inside, found)
+		}
+		if members := schema.AdditionalProperties.Schema; members != nil {
+			for _, member := range v {
+				numbersOf(members.Value, member, inside, found)
+			}
 		}
 	}
 }

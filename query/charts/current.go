@@ -19,7 +19,7 @@ type CurrentBody struct {
 // Current is where a chart ends.
 type Current struct {
 	CoinID string   `json:"coinId" example:"bitcoin"`
-	Price  *float64 `json:"price,omitempty" doc:"USD; absent if there is none, with the cause in meta.reason"`
+	Price  *float64 `json:"price,omitempty" explain:"price/{coinId}" doc:"USD; absent if there is none, with the cause in meta.reason"`
 	Source string   `json:"source,omitempty" doc:"The accepted provider nearest to the price, or priceSource if that is not median"`
 	// PriceSource is empty where there is no price.
 	PriceSource string `json:"priceSource,omitempty" example:"median" doc:"median: computed from venues; else the reference source of the price, if no venue provides one"`

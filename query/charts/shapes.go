@@ -33,7 +33,7 @@ type Point struct {
 	Low       float64 `json:"low" explain:"candle/{coinId}/{resolution}/{timestamp}/low"`
 	Close     float64 `json:"close" explain:"candle/{coinId}/{resolution}/{timestamp}/close"`
 	Volume    float64 `json:"volume" explain:"candle/{coinId}/{resolution}/{timestamp}/volume" doc:"Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues"`
-	VolumeUSD float64 `json:"volumeUsd"`
+	VolumeUSD float64 `json:"volumeUsd" explain:"candle/{coinId}/{resolution}/{timestamp}/volumeUsd" doc:"The same in USD, at the price of each trade"`
 	Trades    *uint64 `json:"trades,omitempty" explain:"candle/{coinId}/{resolution}/{timestamp}/trades" doc:"Absent if part of the volume is from the venues' candles, which have no number of trades"`
 	Complete  bool    `json:"complete" doc:"Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes"`
 	Origin    string  `json:"origin" enum:"live,backfill,import,mixed" doc:"live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that were all imported from files; mixed: from published prices and others"`

@@ -137,9 +137,9 @@ type FeaturedCoin struct {
 
 // BestRates are the best of a coin's rates, percent a year: of borrowing the lowest, of the others the highest.
 type BestRates struct {
-	Lending   *float64 `json:"lending,omitempty"`
-	Staking   *float64 `json:"staking,omitempty"`
-	Borrowing *float64 `json:"borrowing,omitempty"`
+	Lending   *float64 `json:"lending,omitempty" explain:"rate-statistics/{id}/lending/bestRate"`
+	Staking   *float64 `json:"staking,omitempty" explain:"rate-statistics/{id}/staking/bestRate"`
+	Borrowing *float64 `json:"borrowing,omitempty" explain:"rate-statistics/{id}/borrowing/bestRate"`
 }
 
 const maxFeatured = 100
@@ -209,18 +209,18 @@ type RatedCoin struct {
 
 // CoinRates sums up the rates of a coin.
 type CoinRates struct {
-	Min           float64  `json:"min"`
-	Max           float64  `json:"max"`
-	Average       float64  `json:"average"`
-	Median        float64  `json:"median"`
-	ProviderCount int      `json:"providerCount"`
+	Min           float64  `json:"min" explain:"rate-statistics/{id}/{category}/minRate"`
+	Max           float64  `json:"max" explain:"rate-statistics/{id}/{category}/maxRate"`
+	Average       float64  `json:"average" explain:"rate-statistics/{id}/{category}/averageRate"`
+	Median        float64  `json:"median" explain:"rate-statistics/{id}/{category}/medianRate"`
+	ProviderCount int      `json:"providerCount" explain:"rate-statistics/{id}/{category}/providerCount"`
 	Best          BestRate `json:"best" doc:"For borrowing the lowest, else the highest"`
 }
 
 // BestRate is the best of them.
 type BestRate struct {
 	Provider string  `json:"provider"`
-	Rate     float64 `json:"rate"`
+	Rate     float64 `json:"rate" explain:"rate-statistics/{id}/{category}/bestRate"`
 }
 
 func (u *Unit) withRates() query.Endpoint {

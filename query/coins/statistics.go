@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // StatisticsBody answers GET /api/v1/coins/{coinId}/market-data.
@@ -33,7 +34,7 @@ type Statistics struct {
 	MarketCapRank                int                      `json:"marketCapRank,omitempty" explain:"market/{coinId}/rank"`
 	FullyDilutedValuation        *float64                 `json:"fullyDilutedValuation,omitempty" explain:"market/{coinId}/fullyDilutedValuation"`
 	TotalVolume                  *float64                 `json:"totalVolume,omitempty" explain:"market/{coinId}/volume24h" doc:"Within 24 hours"`
-	VolumeToMarketCap            *float64                 `json:"volumeToMarketCap,omitempty" doc:"A ratio, not percent"`
+	VolumeToMarketCap            *float64                 `json:"volumeToMarketCap,omitempty" explain:"market/{coinId}/volumeToMarketCap" doc:"A ratio, not percent"`
 	High24h                      *float64                 `json:"high24h,omitempty" explain:"market/{coinId}/high24h"`
 	Low24h                       *float64                 `json:"low24h,omitempty" explain:"market/{coinId}/low24h"`
 	PriceChange24h               *float64                 `json:"priceChange24h,omitempty" explain:"market/{coinId}/priceChange24h"`
@@ -49,16 +50,16 @@ type Statistics struct {
 	MarketCapChangePercentage24h *float64                 `json:"marketCapChangePercentage24h,omitempty" explain:"market/{coinId}/marketCapChangePercent24h"`
 	ATH                          *float64                 `json:"ath,omitempty" explain:"market/{coinId}/ath"`
 	ATHDate                      string                   `json:"athDate,omitempty" format:"date-time"`
-	ATHChangePercentage          *float64                 `json:"athChangePercentage,omitempty" doc:"Change from the all-time high to the price"`
+	ATHChangePercentage          *float64                 `json:"athChangePercentage,omitempty" explain:"market/{coinId}/athChange" doc:"Change from the all-time high to the price"`
 	ATL                          *float64                 `json:"atl,omitempty" explain:"market/{coinId}/atl"`
 	ATLDate                      string                   `json:"atlDate,omitempty" format:"date-time"`
-	ATLChangePercentage          *float64                 `json:"atlChangePercentage,omitempty" doc:"Change from the all-time low to the price"`
+	ATLChangePercentage          *float64                 `json:"atlChangePercentage,omitempty" explain:"market/{coinId}/atlChange" doc:"Change from the all-time low to the price"`
 	CirculatingSupply            *float64                 `json:"circulatingSupply,omitempty" explain:"market/{coinId}/circulatingSupply"`
 	TotalSupply                  *float64                 `json:"totalSupply,omitempty" explain:"market/{coinId}/totalSupply"`
 	MaxSupply                    *query.Nullable[float64] `json:"maxSupply,omitempty" explain:"market/{coinId}/maxSupply" doc:"null if unlimited"`
 	SupplySource                 string                   `json:"supplySource,omitempty"`
-	Providers                    int                      `json:"providers" doc:"Venues that the newest price is computed from"`
-	Confidence                   *float64                 `json:"confidence,omitempty" doc:"USD; half width of the confidence interval of the newest price"`
+	Providers                    int                      `json:"providers" explain:"price/{coinId}/providers" doc:"Venues that the newest price is computed from"`
+	Confidence                   *float64                 `json:"confidence,omitempty" explain:"price/{coinId}/confidence" doc:"USD; half width of the confidence interval of the newest price"`
 	LastUpdated                  string                   `json:"lastUpdated,omitempty" format:"date-time"`
 }
 
@@ -78,22 +79,18 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 	market := row(coin.CatalogCoin)
 	statistics := Statistics{
 		CoinID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Price: compact(coin.CatalogCoin).Price, PriceSource: market.PriceSource,
-		MarketCap: market.MarketCap, MarketCapRank: coin.Rank, FullyDilutedValuation: market.FullyDilutedValuation, TotalVolume: market.Volume24H,
+		MarketCap: market.MarketCap, MarketCapRank: coin.Rank, FullyDilutedValuation: market.FullyDilutedValuation, TotalVolume: market.Volume24H, VolumeToMarketCap: schemas.VolumeToMarketCap(market),
 		High24h: market.High24H, Low24h: market.Low24H, PriceChange24h: market.PriceChange24H,
 		PriceChangePercentage1h: market.Change1H, PriceChangePercentage24h: market.Change24H, PriceChangePercentage7d: market.Change7D,
 		PriceChangePercentage14d: market.Change14D, PriceChangePercentage30d: market.Change30D, PriceChangePercentage60d: market.Change60D,
 		PriceChangePercentage200d: market.Change200D, PriceChangePercentage1y: market.Change1Y,
 		MarketCapChange24h: market.MarketCapChange24H, MarketCapChangePercentage24h: market.MarketCapChangePct24H,
-		ATH: market.Ath, ATHDate: query.FormatTime(market.AthTime), ATHChangePercentage: changeTo(market.Price, market.Ath),
-		ATL: market.Atl, ATLDate: query.FormatTime(market.AtlTime), ATLChangePercentage: changeTo(market.Price, market.Atl),
+		ATH: market.Ath, ATHDate: query.FormatTime(market.AthTime), ATHChangePercentage: schemas.PercentFrom(market.Ath, market.Price),
+		ATL: market.Atl, ATLDate: query.FormatTime(market.AtlTime), ATLChangePercentage: schemas.PercentFrom(market.Atl, market.Price),
 		CirculatingSupply: market.CirculatingSupply, TotalSupply: market.TotalSupply, SupplySource: market.SupplySource,
 		LastUpdated: query.FormatTime(market.Time),
 	}
 	statistics.MaxSupply = maxSupply(market)
-	if market.Volume24H != nil && market.MarketCap != nil && *market.MarketCap > 0 {
-		ratio := *market.Volume24H / *market.MarketCap
-		statistics.VolumeToMarketCap = &ratio
-	}
 	body := StatisticsBody{Data: statistics, Meta: StatisticsMeta{LastUpdated: statistics.LastUpdated, IsStale: staleRows(u.catalog.Snapshot(), r.Now), OwnChanges: market.OwnChanges}}
 	if coin.Market == nil {
 		body.Meta.Reason = "no_market"
@@ -106,13 +103,4 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
 	return answer, err
-}
-
-// changeTo is the change from an extreme to the price, in percent.
-func changeTo(price float64, from *float64) *float64 {
-	if from == nil || *from <= 0 || price <= 0 {
-		return nil
-	}
-	change := 100 * (price - *from) / *from
-	return &change
 }

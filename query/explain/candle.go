@@ -150,8 +150,8 @@ func (w *work) longerCandle(ctx context.Context, n *Node, coin *views.CatalogCoi
 	}
 	joined := schemas.JoinCandles(minutes, step)
 	switch {
-	case field.name == fieldVolumeUSD:
-		n.Note = "not computed again: a sum of floats depends on the order of its parts"
+	case field.name == fieldVolumeUSD && (step == time.Hour || step == oneDay):
+		n.Note = "not computed again: a sum of floats depends on the order of its parts, which is that of the table then"
 	case len(joined) != 1 || joined[0].Minutes != c.Minutes:
 		n.Note = fmt.Sprintf("not computed again: it is a candle of venues of its own length (%s), not one of minutes", c.Origin)
 		return nil
@@ -159,7 +159,7 @@ func (w *work) longerCandle(ctx context.Context, n *Node, coin *views.CatalogCoi
 		recomputed := field.value(joined[0])
 		n.compare(&recomputed)
 	}
-	value, sums := field.value(c), field.name == "volume" || field.name == "trades"
+	value, sums := field.value(c), field.name == "volume" || field.name == fieldVolumeUSD || field.name == "trades"
 	slices.SortStableFunc(minutes, func(a, b schemas.Candle) int { // the minute that decides comes first
 		if sums {
 			return 0

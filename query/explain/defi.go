@@ -67,13 +67,72 @@ func defiFieldNames() []string {
 // defiRepeated is within what time a summary of DeFi is written again.
 const defiRepeated = 6 * minute
 
-// defi explains a number of all of DeFi: the protocols are those of the states of the last hour, and what their source stated since.
+// defi explains a number of all of DeFi, or of a protocol in one of its lists: the protocols are those of the states of the last hour, and what their source stated since.
 func (w *work) defi(ctx context.Context, name string, parts []string) (*Node, error) {
+	switch len(parts) {
+	case 4:
+		return w.defiRow(ctx, name, parts)
+	case 3:
+		return nil, unknown(name, "")
+	}
 	i := slices.IndexFunc(defiFields, func(f defiField) bool { return f.name == parts[1] })
 	if i < 0 {
 		return nil, w.nearField(name, parts, 1, defiFieldNames())
 	}
 	field := defiFields[i]
+	whole, err := w.wholeDefi(ctx)
+	if err != nil {
+		return nil, err
+	}
+	summary := whole.summary
+	n := whole.node("defi/"+field.name, field.value(summary), field.unit, field.formula)
+	unit := field.unit
+	if unit == percent { // a share of what is locked or borrowed
+		unit = usd
+	}
+	for _, p := range whole.protocols {
+		alone := schemas.NewDefiSummary(summary.Time, schemas.DefiInputs{Protocols: []*eventsv1.DefiProtocol{p.reported}})
+		if alone == nil { // an exchange is no DeFi by itself
+			alone = &eventsv1.DefiSummary{}
+			if field.name == "cefiTvl" {
+				alone.CefiTvl = p.reported.Tvl
+			}
+		}
+		if value := field.part(alone); *value > 0 {
+			n.Inputs = append(n.Inputs, stated("protocol/"+p.reported.Slug+"/"+field.name, value, unit, p.reported.Heard, p.at))
+		}
+	}
+	if whole.again != nil {
+		n.compare(field.value(whole.again))
+	} else {
+		n.notReproduced("the log no longer has what protocols state")
+	}
+	slices.SortStableFunc(n.Inputs, func(a, b *Node) int { return cmp.Compare(*b.Value, *a.Value) })
+	n.fewer(field.unit == usd)
+	return n, nil
+}
+
+// wholeDefi is all of DeFi at the end of a minute: what the fold wrote, and what the protocols give again.
+type wholeDefi struct {
+	summary   *eventsv1.DefiSummary
+	at        Place
+	protocols []statedProtocol
+	again     *eventsv1.DefiSummary // nil where the log has none of them
+}
+
+// node is a number of the summary.
+func (d *wholeDefi) node(number string, value *float64, unit, formula string) *Node {
+	n := headline(number, value, unit, d.summary.Time)
+	n.Method = &Method{Name: "defi-summary", Version: logic(schemas.TopicDefi), Formula: formula}
+	n.Records = []Place{d.at}
+	return n
+}
+
+// wholeDefi reads the summary of the last minute, or of the one that was asked for, and what its protocols state.
+func (w *work) wholeDefi(ctx context.Context) (*wholeDefi, error) {
+	if w.protocols != nil {
+		return w.protocols, nil
+	}
 	at := w.now.UnixNano()
 	if w.past {
 		at = w.asOf.UnixNano()
@@ -106,39 +165,17 @@ func (w *work) defi(ctx context.Context, name string, parts []string) (*Node, er
 		return nil, query.Starting("there is no summary of DeFi yet")
 	}
 	w.simulated = w.simulated || summary.Simulated
-	n := headline("defi/"+field.name, field.value(summary), field.unit, summary.Time)
-	n.Method = &Method{Name: "defi-summary", Version: logic(schemas.TopicDefi), Formula: field.formula}
-	n.Records = []Place{summaryAt}
-	protocols, err := w.protocols(ctx, known, summary)
-	if err != nil {
+	whole := &wholeDefi{summary: summary, at: summaryAt}
+	if whole.protocols, err = w.protocolsOf(ctx, known, summary); err != nil {
 		return nil, err
 	}
 	in := schemas.DefiInputs{}
-	unit := field.unit
-	if unit == percent { // a share of what is locked or borrowed
-		unit = usd
-	}
-	for _, p := range protocols {
+	for _, p := range whole.protocols {
 		in.Protocols = append(in.Protocols, p.reported)
-		alone := schemas.NewDefiSummary(summary.Time, schemas.DefiInputs{Protocols: []*eventsv1.DefiProtocol{p.reported}})
-		if alone == nil { // an exchange is no DeFi by itself
-			alone = &eventsv1.DefiSummary{}
-			if field.name == "cefiTvl" {
-				alone.CefiTvl = p.reported.Tvl
-			}
-		}
-		if value := field.part(alone); *value > 0 {
-			n.Inputs = append(n.Inputs, stated("protocol/"+p.reported.Slug+"/"+field.name, value, unit, p.reported.Heard, p.at))
-		}
 	}
-	if again := schemas.NewDefiSummary(summary.Time, in); again != nil {
-		n.compare(field.value(again))
-	} else {
-		n.notReproduced("the log no longer has what protocols state")
-	}
-	slices.SortStableFunc(n.Inputs, func(a, b *Node) int { return cmp.Compare(*b.Value, *a.Value) })
-	n.fewer(field.unit == usd)
-	return n, nil
+	whole.again = schemas.NewDefiSummary(summary.Time, in)
+	w.protocols = whole
+	return whole, nil
 }
 
 // statedProtocol is what counts of a protocol, from a minute on.
@@ -148,9 +185,9 @@ type statedProtocol struct {
 	at       Place
 }
 
-// protocols adds to states what the source stated since each of them, up to the minute of a summary, and returns all that count by slug,
+// protocolsOf adds to states what the source stated since each of them, up to the minute of a summary, and returns all that count by slug,
 // as the fold does.
-func (w *work) protocols(ctx context.Context, known map[string]statedProtocol, summary *eventsv1.DefiSummary) ([]statedProtocol, error) {
+func (w *work) protocolsOf(ctx context.Context, known map[string]statedProtocol, summary *eventsv1.DefiSummary) ([]statedProtocol, error) {
 	err := w.reportsSince(ctx, schemas.TopicReferenceRaw, summary.Time-int64(stateEvery)-defiRepeated, summary.Time, func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
 		reported := rec.GetProtocol()
 		if reported == nil || reported.Source != schemas.DefiTVLSource || end <= known[reported.Slug].end {

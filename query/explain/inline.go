@@ -210,5 +210,10 @@ func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) 
 		for _, name := range names {
 			n.walk(schema.Properties[name], v[name], inside)
 		}
+		if members, is := schema.AdditionalProperties.(*huma.Schema); is {
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				n.walk(members, v[name], inside)
+			}
+		}
 	}
 }

@@ -192,6 +192,12 @@ func (w *work) rowInputs(ctx context.Context, coin *views.CatalogCoin, row *even
 		return fields("price", "change24h")
 	case name == "marketCapChange24h":
 		return fields("marketCap", "change24h")
+	case name == "athChange":
+		return fields("price", "ath")
+	case name == "atlChange":
+		return fields("price", "atl")
+	case name == "volumeToMarketCap":
+		return fields("volume24h", "marketCap")
 	case name == "marketCapChangePercent24h":
 		return fields("change24h")
 	case strings.HasSuffix(name, "Supply"):

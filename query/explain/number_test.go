@@ -18,16 +18,16 @@ import (
 
 // TestFieldsNameNumbersThereAre reads the names that fields of answers give to their numbers.
 func TestFieldsNameNumbersThereAre(t *testing.T) {
-	fields := map[string]func() []string{"market": marketFieldNames, "global": globalFieldNames, "sentiment": sentimentFieldNames, "defi": defiFieldNames, "candle": candleFieldNames}
+	fields := map[string]func() []string{"market": marketFieldNames, "global": globalFieldNames, "sentiment": sentimentFieldNames, "candle": candleFieldNames, "rate-statistics": rateStatisticNames}
 	for of, least := range map[reflect.Type]int{
-		reflect.TypeFor[prices.Aggregated](): 2, reflect.TypeFor[coins.TableRow](): 17, reflect.TypeFor[coins.Coin](): 9, reflect.TypeFor[coins.Compact](): 3,
-		reflect.TypeFor[charts.Point](): 7, reflect.TypeFor[globalstats.Metrics](): 9, reflect.TypeFor[globalstats.Sentiment](): 7,
+		reflect.TypeFor[prices.Aggregated](): 9, reflect.TypeFor[prices.ListEntry](): 5, reflect.TypeFor[charts.Current](): 1, reflect.TypeFor[coins.TableRow](): 17, reflect.TypeFor[coins.Coin](): 9, reflect.TypeFor[coins.Compact](): 3,
+		reflect.TypeFor[charts.Point](): 8, reflect.TypeFor[globalstats.Metrics](): 9, reflect.TypeFor[globalstats.Sentiment](): 7,
 		reflect.TypeFor[globalstats.FearGreed](): 1, reflect.TypeFor[globalstats.OwnFearGreed](): 1, reflect.TypeFor[globalstats.DefiOverview](): 8,
 		reflect.TypeFor[fiat.Currency](): 1, reflect.TypeFor[stablecoins.Entry](): 6, reflect.TypeFor[stablecoins.Components](): 4,
-		reflect.TypeFor[coins.Statistics](): 23, reflect.TypeFor[coins.TopCoin](): 2, reflect.TypeFor[coins.TrendingCoin](): 2, reflect.TypeFor[coins.FoundCoin](): 1,
+		reflect.TypeFor[coins.Statistics](): 28, reflect.TypeFor[coins.CoinRates](): 5, reflect.TypeFor[coins.BestRate](): 1, reflect.TypeFor[coins.BestRates](): 3, reflect.TypeFor[coins.TopCoin](): 2, reflect.TypeFor[coins.TrendingCoin](): 2, reflect.TypeFor[coins.FoundCoin](): 1,
 		reflect.TypeFor[globalstats.Mover](): 6, reflect.TypeFor[globalstats.Summary](): 5, reflect.TypeFor[globalstats.DefiLending](): 4,
-		reflect.TypeFor[globalstats.DefiStaking](): 3, reflect.TypeFor[globalstats.DefiBorrowing](): 4,
-		reflect.TypeFor[rates.Entry](): 1, reflect.TypeFor[earn.Variant](): 12, reflect.TypeFor[earn.Tier](): 3,
+		reflect.TypeFor[globalstats.DefiStaking](): 3, reflect.TypeFor[globalstats.DefiLender](): 5, reflect.TypeFor[globalstats.DefiStaker](): 2, reflect.TypeFor[globalstats.DefiCreditor](): 4, reflect.TypeFor[globalstats.DefiBorrowing](): 4,
+		reflect.TypeFor[rates.Entry](): 1, reflect.TypeFor[rates.SummaryEntry](): 6, reflect.TypeFor[earn.Variant](): 12, reflect.TypeFor[earn.Tier](): 3,
 	} {
 		named := 0
 		for f := range of.Fields() {
@@ -41,7 +41,21 @@ func TestFieldsNameNumbersThereAre(t *testing.T) {
 				t.Errorf("%s.%s names %s: %v", of, f.Name, number, err)
 				continue
 			}
-			if names := fields[parts[0]]; names != nil && !slices.Contains(names(), parts[len(parts)-1]) {
+			names := fields[parts[0]]
+			switch {
+			case parts[0] == "price" && len(parts) > 2:
+				names = priceFieldNames
+			case parts[0] == "defi" && len(parts) == 2:
+				names = defiFieldNames
+			case parts[0] == "defi":
+				at := slices.IndexFunc(defiLists, func(l defiList) bool { return l.name == parts[1] })
+				if at < 0 {
+					t.Errorf("%s.%s names %s, and there is no such list: %s", of, f.Name, number, defiListDoc())
+					continue
+				}
+				names = defiLists[at].fieldNames
+			}
+			if names != nil && !slices.Contains(names(), parts[len(parts)-1]) {
 				t.Errorf("%s.%s names %s, and there is no such field: %s", of, f.Name, number, strings.Join(names(), ", "))
 			}
 		}

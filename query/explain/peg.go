@@ -157,7 +157,7 @@ func (w *work) pegPrice(ctx context.Context, coin stablecoin, depth int) (*Node,
 
 // priceOf is the price of a stablecoin; of one that nothing of ours has, it is the source's.
 func (w *work) priceOf(ctx context.Context, coin stablecoin, depth int) (*Node, error) {
-	price, err := w.price(ctx, coin.CatalogCoin, depth)
+	price, err := w.price(ctx, coin.CatalogCoin, priceFields[0], depth)
 	if missing(err) && coin.reported != nil {
 		return w.reported(ctx, coin, "price", usd, func(s *eventsv1.Stablecoin) string { return s.Price })
 	}

@@ -26,25 +26,79 @@ var priceFormulas = map[uint32]string{
 // publishedWithin is how long after its log time a price is looked for in the log: a fold writes what one input causes at once.
 const publishedWithin = 30 * time.Second
 
-// price explains the price of a coin.
-func (w *work) price(ctx context.Context, coin *views.CatalogCoin, depth int) (*Node, error) {
-	number := "price/" + coin.ID
+// priceField is a number of a published price. Of the price of a source it is the field of the coin's row that row names; a count of venues is none then.
+type priceField struct {
+	name, unit, formula string
+	value               func(schemas.Aggregated) *float64
+	row                 string
+}
+
+// fieldPrice is what is meant where no field is named.
+const fieldPrice = "price"
+
+var priceFields = []priceField{
+	{fieldPrice, usd, "", func(a schemas.Aggregated) *float64 { return &a.Price }, fieldPrice},
+	{"min", usd, "lowest of the votes that count", func(a schemas.Aggregated) *float64 { return &a.Min }, fieldPrice},
+	{"max", usd, "highest of the votes that count", func(a schemas.Aggregated) *float64 { return &a.Max }, fieldPrice},
+	{"confidence", usd, "half width of the confidence interval of the votes that count; see docs/formulas", func(a schemas.Aggregated) *float64 { return &a.Confidence }, ""},
+	{"score", "", "how many votes there are and how far they lie apart, 0 to 1; see docs/formulas", func(a schemas.Aggregated) *float64 { return &a.Score }, ""},
+	{"volume24h", usd, "sum of the volumes of 24 hours of the providers that count", func(a schemas.Aggregated) *float64 { return &a.Volume24h }, "volume24h"},
+	{"providers", "", "number of providers whose vote counts", func(a schemas.Aggregated) *float64 { return known(float64(a.Accepted)) }, ""},
+	{"rejected", "", "number of providers whose vote does not count", func(a schemas.Aggregated) *float64 { return known(float64(a.Rejected)) }, ""},
+}
+
+func priceFieldNames() []string {
+	names := make([]string, len(priceFields))
+	for i, f := range priceFields {
+		names[i] = f.name
+	}
+	return names
+}
+
+// published are the numbers of a price as they were published.
+func published(p *eventsv1.Price) schemas.Aggregated {
+	return schemas.Aggregated{Price: p.Price, Min: p.Min, Max: p.Max, Confidence: p.Confidence, Score: p.Score, Volume24h: p.Volume24H,
+		Accepted: int(p.Accepted), Rejected: int(p.Rejected)}
+}
+
+// number names a field of a coin's price.
+func (f priceField) number(coinID string) string {
+	if f.name == fieldPrice {
+		return "price/" + coinID
+	}
+	return "price/" + coinID + "/" + f.name
+}
+
+// priceNamed explains the number of a price that a name means.
+func (w *work) priceNamed(ctx context.Context, coin *views.CatalogCoin, name string, parts []string, depth int) (*Node, error) {
+	if len(parts) == 2 {
+		return w.price(ctx, coin, priceFields[0], depth)
+	}
+	i := slices.IndexFunc(priceFields, func(f priceField) bool { return f.name == parts[2] })
+	if i < 0 {
+		return nil, w.nearField(name, parts, 2, priceFieldNames())
+	}
+	return w.price(ctx, coin, priceFields[i], depth)
+}
+
+// price explains a number of the price of a coin.
+func (w *work) price(ctx context.Context, coin *views.CatalogCoin, field priceField, depth int) (*Node, error) {
 	if !w.past {
 		spot, ok := w.Prices.Spot(w.snapshot, coin, w.now)
 		switch {
 		case !ok:
 			return nil, query.NotFound("%s has no price", coin.ID)
 		case spot.Entry == nil:
-			return w.sourcePrice(ctx, coin, number, spot.Price, spot.Time, depth)
+			return w.sourcePrice(ctx, coin, field, &spot.Price, spot.Volume24h, spot.Time, depth)
 		}
-		return w.median(ctx, number, spot.Entry.Price, spot.Entry.Mark, depth)
+		return w.median(ctx, field, spot.Entry.Price, spot.Entry.Mark, depth)
 	}
 	if coin.Own.Rank == 0 {
 		row, err := w.row(ctx, coin)
 		if err != nil {
 			return nil, err
 		}
-		return w.sourcePrice(ctx, coin, number, row.Price, row.PriceTime, depth)
+		return w.sourcePrice(ctx, coin, field, &row.Price, row.Volume24H, row.PriceTime, depth)
 	}
 	entries, err := w.Prices.AsOf(ctx, w.History, []schemas.Coin{coin.Own}, w.asOf)
 	if err != nil {
@@ -54,30 +108,42 @@ func (w *work) price(ctx context.Context, coin *views.CatalogCoin, depth int) (*
 	if e == nil {
 		return nil, query.NotFound("%s had no price by %s", coin.ID, query.FormatTime(w.asOf.UnixNano()))
 	}
-	return w.median(ctx, number, e.Price, e.Mark, depth)
+	return w.median(ctx, field, e.Price, e.Mark, depth)
 }
 
-// sourcePrice explains the price of a coin that a reference source states: it is that of the coin's row.
-func (w *work) sourcePrice(ctx context.Context, coin *views.CatalogCoin, number string, price float64, at int64, depth int) (*Node, error) {
-	n := headline(number, &price, usd, at)
-	n.Method = &Method{Name: "reference-price", Version: 1, Formula: "the price of the coin's row: no venue of ours has a newer one"}
-	field, _ := marketFieldNamed("price")
-	in, err := w.market(ctx, coin, field, depth-1)
+// sourcePrice explains a number of the price of a coin that a reference source states, with its volume: it is that of the coin's row.
+func (w *work) sourcePrice(ctx context.Context, coin *views.CatalogCoin, field priceField, price, volume *float64, at int64, depth int) (*Node, error) {
+	of, _ := marketFieldNamed(cmp.Or(field.row, fieldPrice))
+	in, err := w.market(ctx, coin, of, depth-1)
 	if err != nil {
 		return nil, err
 	}
+	n := headline(field.number(coin.ID), price, field.unit, at)
+	n.Method = &Method{Name: "reference-price", Version: 1, Formula: "the " + of.name + " of the coin's row: no venue of ours has a newer one"}
 	n.Inputs = []*Node{in}
+	switch field.row {
+	case "": // no vote counts, so that there is neither an interval nor a score
+		n.Method.Formula = "none of the providers is one of ours: the price is that of the coin's row"
+		n.Value = nil
+		if field.unit == "" && field.name != "score" {
+			n.Value = known(0)
+		}
+		n.compare(n.Value)
+		return n, nil
+	case "volume24h":
+		n.Value = volume
+	}
 	n.compare(in.Value)
 	return n, nil
 }
 
-// median explains a published price.
-func (w *work) median(ctx context.Context, number string, p *eventsv1.Price, mark *eventsv1.Mark, depth int) (*Node, error) {
+// median explains a number of a published price.
+func (w *work) median(ctx context.Context, field priceField, p *eventsv1.Price, mark *eventsv1.Mark, depth int) (*Node, error) {
 	w.simulated = w.simulated || p.Simulated
 	version := max(p.Method, 1)
-	n := headline(number, &p.Price, usd, p.Time)
+	n := headline(field.number(p.CoinId), field.value(published(p)), field.unit, p.Time)
 	n.Published = query.FormatTime(p.Published)
-	n.Method = &Method{Name: "median", Version: version, Formula: cmp.Or(priceFormulas[version], "a newer version of this service has it")}
+	n.Method = &Method{Name: "median", Version: version, Formula: cmp.Or(field.formula, priceFormulas[version], "a newer version of this service has it")}
 	at, ok, err := w.find(ctx, schemas.TopicPrices, mark.GetPartition(), p.Time, max(p.Time, p.Published)+int64(publishedWithin), p.CoinId, func(rec eventsv1.Marked) bool {
 		price, is := rec.(*eventsv1.PriceRecord)
 		return is && price.GetPrice().GetTime() == p.Time && price.Mark.GetOffset() == mark.GetOffset()
@@ -98,10 +164,9 @@ func (w *work) median(ctx context.Context, number string, p *eventsv1.Price, mar
 	result, considered, isKnown := schemas.AggregateBy(p.Method, inputs, p.Time)
 	if !isKnown {
 		n.notReproduced(fmt.Sprintf("version %d of the rule is newer than this service", p.Method))
-	} else if same := result.Equals(p); !same {
-		n.Reproduced, n.Recomputed = &same, &result.Price
-	} else {
-		n.Reproduced = &same
+	} else if n.compare(field.value(result)); !result.Equals(p) { // a price is the same only with all that is published beside it
+		no := false
+		n.Reproduced, n.Recomputed = &no, field.value(result)
 	}
 	// The votes come first: what does not count may not be shown.
 	slices.SortStableFunc(considered, func(a, b *eventsv1.PriceInput) int {

@@ -108,22 +108,43 @@ func (w *work) pastRates(ctx context.Context, at int64) ([]*eventsv1.RateEntry, 
 	if err := w.agedOut(ctx, schemas.TopicRates, last); err != nil {
 		return nil, err
 	}
+	logged, err := w.loggedRates(ctx, last)
+	entries := make([]*eventsv1.RateEntry, len(logged))
+	for i, l := range logged {
+		entries[i] = l.entry
+	}
+	return entries, err
+}
+
+// loggedRate is a rate as the log has it.
+type loggedRate struct {
+	entry *eventsv1.RateEntry
+	at    Place
+}
+
+// loggedRates are the rates that the log has as of the end of a minute, by source, category and pool.
+func (w *work) loggedRates(ctx context.Context, last int64) ([]loggedRate, error) {
+	if w.rates != nil && w.ratesOf == last {
+		return w.rates, nil
+	}
 	type rateID struct{ source, category, pool string }
-	standing := map[rateID]*eventsv1.RateEntry{}
+	standing := map[rateID]loggedRate{}
 	_, err := w.scan(ctx, schemas.TopicRates, 0, last-ratesRepeated, last, func(r *kgo.Record) bool {
 		record, err := schemas.DecodeRecord(schemas.TopicRates, r.Value)
 		if rate, ok := record.(*eventsv1.RateRecord); err == nil && ok && rate.GetEntry() != nil {
 			e := rate.GetEntry()
-			standing[rateID{e.Source, e.Category, e.Pool}] = e
+			standing[rateID{e.Source, e.Category, e.Pool}] = loggedRate{e, place(schemas.TopicRates, 0, r.Offset)}
 		}
 		return true
 	})
 	if err != nil {
 		return nil, err
 	}
-	return slices.SortedFunc(maps.Values(standing), func(a, b *eventsv1.RateEntry) int {
-		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Category, b.Category), strings.Compare(a.Pool, b.Pool))
-	}), nil
+	w.ratesOf = last
+	w.rates = slices.SortedFunc(maps.Values(standing), func(a, b loggedRate) int {
+		return cmp.Or(strings.Compare(a.entry.Source, b.entry.Source), strings.Compare(a.entry.Category, b.entry.Category), strings.Compare(a.entry.Pool, b.entry.Pool))
+	})
+	return w.rates, nil
 }
 
 func compounded(compounding string) string {

@@ -137,6 +137,10 @@ type work struct {
 	refolded map[string]*refolded
 	pegs     map[string]*keptPeg
 	begins   map[string]map[int32]int64
+	// rates are those of the end of a minute, protocols what DeFi was made of.
+	rates     []loggedRate
+	ratesOf   int64
+	protocols *wholeDefi
 }
 
 // errTooManyReads means that an answer would need more of the log than is read for one.
@@ -233,7 +237,7 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		if err != nil {
 			return nil, err
 		}
-		return w.price(ctx, coin, depth)
+		return w.priceNamed(ctx, coin, name, parts, depth)
 	case "market":
 		coin, err := w.coin(name, parts, 1)
 		if err != nil {
@@ -266,6 +270,8 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.fearGreed(ctx, name, parts, depth)
 	case "defi":
 		return w.defi(ctx, name, parts)
+	case "rate-statistics":
+		return w.rateStatistic(ctx, name, parts, depth)
 	case "earn":
 		return w.earn(ctx, name, parts, depth)
 	default:

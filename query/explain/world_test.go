@@ -16,6 +16,7 @@ import (
 	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/views"
@@ -89,7 +90,8 @@ func newWorld(t testing.TB) *world {
 	w.statistics = pegging.Statistics()
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
 		Currencies: views.NewPastCurrencies(w.Catalog, log, past)})
-	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(), globalstats.New(w.Catalog, past).Endpoints())))
+	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, past).Endpoints())))
 	return w
 }
 

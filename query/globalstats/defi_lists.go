@@ -34,13 +34,13 @@ type DefiLender struct {
 	Slug        string   `json:"slug" example:"aave-v3"`
 	Name        string   `json:"name"`
 	Chains      []string `json:"chains" doc:"Sorted by TVL, descending"`
-	TVL         float64  `json:"tvl" doc:"USD"`
-	Change24h   *float64 `json:"change24h,omitempty" doc:"Percent, as reported by the source"`
-	Change7d    *float64 `json:"change7d,omitempty" doc:"Percent, as reported by the source"`
+	TVL         float64  `json:"tvl" explain:"defi/lending/{slug}/tvl" doc:"USD"`
+	Change24h   *float64 `json:"change24h,omitempty" explain:"defi/lending/{slug}/change24h" doc:"Percent, as reported by the source"`
+	Change7d    *float64 `json:"change7d,omitempty" explain:"defi/lending/{slug}/change7d" doc:"Percent, as reported by the source"`
 	SupplyAPY   *float64 `json:"supplyApy,omitempty" doc:"Percent"`
 	BorrowAPY   *float64 `json:"borrowApy,omitempty" doc:"Percent"`
-	Utilization *float64 `json:"utilization,omitempty" doc:"Borrowed / supplied, percent; absent if the source reports no borrowed amount"`
-	MarketShare *float64 `json:"marketShare,omitempty" doc:"Percent of totalTvl"`
+	Utilization *float64 `json:"utilization,omitempty" explain:"defi/lending/{slug}/utilization" doc:"Borrowed / supplied, percent; absent if the source reports no borrowed amount"`
+	MarketShare *float64 `json:"marketShare,omitempty" explain:"defi/lending/{slug}/marketShare" doc:"Percent of totalTvl"`
 }
 
 // LentAsset is a coin that is lent.
@@ -103,9 +103,9 @@ type DefiStaker struct {
 	Slug        string   `json:"slug" example:"lido"`
 	Name        string   `json:"name"`
 	Symbol      string   `json:"symbol,omitempty" doc:"Of the protocol's own token"`
-	TVL         float64  `json:"tvl" doc:"USD"`
+	TVL         float64  `json:"tvl" explain:"defi/staking/{slug}/tvl" doc:"USD"`
 	APY         *float64 `json:"apy,omitempty" doc:"Percent"`
-	MarketShare *float64 `json:"marketShare,omitempty" doc:"Percent of totalStaked"`
+	MarketShare *float64 `json:"marketShare,omitempty" explain:"defi/staking/{slug}/marketShare" doc:"Percent of totalStaked"`
 }
 
 // StakedChain is a chain on which something is staked.
@@ -166,11 +166,11 @@ type DefiBorrowing struct {
 type DefiCreditor struct {
 	Slug                   string   `json:"slug" example:"aave-v3"`
 	Name                   string   `json:"name"`
-	Debt                   float64  `json:"debt" doc:"USD"`
-	Collateral             *float64 `json:"collateral,omitempty" doc:"USD"`
-	CollateralizationRatio *float64 `json:"collateralizationRatio,omitempty" doc:"Percent"`
+	Debt                   float64  `json:"debt" explain:"defi/borrowing/{slug}/debt" doc:"USD"`
+	Collateral             *float64 `json:"collateral,omitempty" explain:"defi/borrowing/{slug}/collateral" doc:"USD"`
+	CollateralizationRatio *float64 `json:"collateralizationRatio,omitempty" explain:"defi/borrowing/{slug}/collateralizationRatio" doc:"Percent"`
 	BorrowAPY              *float64 `json:"borrowApy,omitempty" doc:"Percent"`
-	MarketShare            *float64 `json:"marketShare,omitempty" doc:"Percent of totalDebt"`
+	MarketShare            *float64 `json:"marketShare,omitempty" explain:"defi/borrowing/{slug}/marketShare" doc:"Percent of totalDebt"`
 }
 
 // BorrowedAsset is a coin that is owed.

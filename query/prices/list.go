@@ -23,17 +23,17 @@ type ListBody struct {
 type ListEntry struct {
 	Symbol       string              `json:"symbol"`
 	CoinID       string              `json:"coinId"`
-	PriceUSD     float64             `json:"priceUsd"`
-	Price        *float64            `json:"price,omitempty" doc:"In the currency vs; absent if its exchange rate is unknown"`
+	PriceUSD     float64             `json:"priceUsd" explain:"price/{coinId}"`
+	Price        *float64            `json:"price,omitempty" explain:"price/{coinId}" doc:"In the currency vs; absent if its exchange rate is unknown"`
 	Vs           string              `json:"vs"`
 	PriceSource  string              `json:"priceSource" example:"median" doc:"median: computed from venues; else the reference source of the price, if no venue provides one"`
 	UpdatedAt    string              `json:"updatedAt" format:"date-time"`
 	IsStale      bool                `json:"isStale"`
 	IsCritical   bool                `json:"isCritical"`
 	Reason       string              `json:"reason,omitempty"`
-	Providers    *int                `json:"providers,omitempty" doc:"Number of accepted providers; absent if priceSource is not median"`
-	Rejected     *int                `json:"rejected,omitempty" doc:"Number of rejected providers; absent if priceSource is not median"`
-	Confidence   *float64            `json:"confidence,omitempty" doc:"Half width of the confidence interval, USD; absent if priceSource is not median"`
+	Providers    *int                `json:"providers,omitempty" explain:"price/{coinId}/providers" doc:"Number of accepted providers; absent if priceSource is not median"`
+	Rejected     *int                `json:"rejected,omitempty" explain:"price/{coinId}/rejected" doc:"Number of rejected providers; absent if priceSource is not median"`
+	Confidence   *float64            `json:"confidence,omitempty" explain:"price/{coinId}/confidence" doc:"Half width of the confidence interval, USD; absent if priceSource is not median"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`
 	Explain      *Explanation        `json:"explain,omitempty" doc:"For prices computed from venues"`

@@ -31,12 +31,12 @@ type SummaryEntry struct {
 	Symbol        string  `json:"symbol"`
 	CoinID        string  `json:"coinId"`
 	Category      string  `json:"category" enum:"lending,staking,borrowing,price"`
-	MinRate       float64 `json:"minRate" doc:"Percent per year; for prices, USD"`
-	MaxRate       float64 `json:"maxRate"`
-	AverageRate   float64 `json:"averageRate" doc:"Mean of the entries"`
-	MedianRate    float64 `json:"medianRate"`
-	ProviderCount int     `json:"providerCount"`
-	RateCount     int     `json:"rateCount" doc:"Number of entries; a provider may have several"`
+	MinRate       float64 `json:"minRate" explain:"rate-statistics/{coinId}/{category}/minRate" doc:"Percent per year; for prices, USD"`
+	MaxRate       float64 `json:"maxRate" explain:"rate-statistics/{coinId}/{category}/maxRate"`
+	AverageRate   float64 `json:"averageRate" explain:"rate-statistics/{coinId}/{category}/averageRate" doc:"Mean of the entries"`
+	MedianRate    float64 `json:"medianRate" explain:"rate-statistics/{coinId}/{category}/medianRate"`
+	ProviderCount int     `json:"providerCount" explain:"rate-statistics/{coinId}/{category}/providerCount"`
+	RateCount     int     `json:"rateCount" explain:"rate-statistics/{coinId}/{category}/rateCount" doc:"Number of entries; a provider may have several"`
 	LatestUpdate  string  `json:"latestUpdate" format:"date-time"`
 }
 

@@ -22,9 +22,9 @@ type ExplainNumberOptions struct {
 // ExplainNumber asks GET /api/v1/explain/{number}. Why a number is what it is. A tree of numbers with the method, the inputs and,
 // where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields
 // of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
-// price/{coin}, market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency},
+// price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency},
 // global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or
-// symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}.
+// symbol}, rate-statistics/{coin}/{category}/{field}, earn/{product}/{variant}/[tiers/{from}/]{field}.
 //
 // number: Name of the number.
 func (c *Client) ExplainNumber(ctx context.Context, number string, options *ExplainNumberOptions) (*api.ExplainBody, error) {
@@ -85,13 +85,22 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 	return ask[api.ChartsChartBody](ctx, c, asked)
 }
 
+// GetChartCurrentOptions is what GetChartCurrent may be asked. What is zero is not sent.
+type GetChartCurrentOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // GetChartCurrent asks GET /api/v1/charts/{coinId}/current. Current price of a coin, to continue its chart.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
-func (c *Client) GetChartCurrent(ctx context.Context, coinID string) (*api.ChartsCurrentBody, error) {
+func (c *Client) GetChartCurrent(ctx context.Context, coinID string, options *GetChartCurrentOptions) (*api.ChartsCurrentBody, error) {
 	asked := call{method: "GET", path: "/api/v1/charts/{coinId}/current"}
+	o := given(options)
 	asked.at("coinId", coinID)
+	asked.with("explain", o.Explain)
 	return ask[api.ChartsCurrentBody](ctx, c, asked)
 }
 
@@ -1499,6 +1508,9 @@ type SummarizeRatesOptions struct {
 	// Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
 	// needs a category other than price. Default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // SummarizeRates asks GET /api/v1/rates/summary. Lowest, highest and mean yield of each coin by category.
@@ -1508,5 +1520,6 @@ func (c *Client) SummarizeRates(ctx context.Context, options *SummarizeRatesOpti
 	asked.with("symbol", o.Symbol)
 	asked.with("category", o.Category)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.RatesSummaryBody](ctx, c, asked)
 }

@@ -68,7 +68,8 @@ type ChartsClosedCandle struct {
 	// Absent if part of the volume is from the venues' candles, which have no number of trades
 	Trades *int64 `json:"trades,omitzero"`
 	// Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues
-	Volume    float64 `json:"volume"`
+	Volume float64 `json:"volume"`
+	// The same in USD, at the price of each trade
 	VolumeUSD float64 `json:"volumeUsd"`
 }
 
@@ -86,8 +87,9 @@ type ChartsCurrent struct {
 }
 
 type ChartsCurrentBody struct {
-	Data ChartsCurrent     `json:"data"`
-	Meta ChartsCurrentMeta `json:"meta"`
+	Data         ChartsCurrent     `json:"data"`
+	Explanations *ExplainInlined   `json:"explanations,omitzero"`
+	Meta         ChartsCurrentMeta `json:"meta"`
 }
 
 type ChartsCurrentMeta struct {
@@ -150,7 +152,8 @@ type ChartsPoint struct {
 	// Absent if part of the volume is from the venues' candles, which have no number of trades
 	Trades *int64 `json:"trades,omitzero"`
 	// Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues
-	Volume    float64 `json:"volume"`
+	Volume float64 `json:"volume"`
+	// The same in USD, at the price of each trade
 	VolumeUSD float64 `json:"volumeUsd"`
 }
 
@@ -2970,8 +2973,9 @@ type RatesSummary struct {
 }
 
 type RatesSummaryBody struct {
-	Data RatesSummary `json:"data"`
-	Meta RatesMeta    `json:"meta"`
+	Data         RatesSummary    `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         RatesMeta       `json:"meta"`
 }
 
 type RatesSummaryEntry struct {

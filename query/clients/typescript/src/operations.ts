@@ -20,7 +20,7 @@ export abstract class Operations {
   protected abstract ask<T>(operation: Operation, asked: object): Promise<T>
   protected abstract pages<T>(operation: Operation, pages: Pages, asked: object): AsyncGenerator<T, void, void>
 
-  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}, market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency}, global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}. */
+  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency}, global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-statistics/{coin}/{category}/{field}, earn/{product}/{variant}/[tiers/{from}/]{field}. */
   explainNumber(asked: {
     /** Name of the number. */
     number: string
@@ -60,8 +60,10 @@ export abstract class Operations {
   getChartCurrent(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.ChartsCurrentBody> {
-    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/current" }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/current", query: ["explain"] }, asked)
   }
 
   /** Details of a coin. For a coin whose id equals a fixed path segment, use /coins/by-id/{id}. */
@@ -883,7 +885,9 @@ export abstract class Operations {
     category?: "lending" | "staking" | "borrowing" | "price"
     /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.RatesSummaryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/summary", query: ["symbol", "category", "asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/summary", query: ["symbol", "category", "asOf", "explain"] }, asked)
   }
 }

@@ -57,6 +57,7 @@ export interface ChartsClosedCandle {
   trades?: number
   /** Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues */
   volume: number
+  /** The same in USD, at the price of each trade */
   volumeUsd: number
 }
 
@@ -75,6 +76,7 @@ export interface ChartsCurrent {
 
 export interface ChartsCurrentBody {
   data: ChartsCurrent
+  explanations?: ExplainInlined
   meta: ChartsCurrentMeta
 }
 
@@ -136,6 +138,7 @@ export interface ChartsPoint {
   trades?: number
   /** Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues */
   volume: number
+  /** The same in USD, at the price of each trade */
   volumeUsd: number
 }
 
@@ -2888,6 +2891,7 @@ export interface RatesSummary {
 
 export interface RatesSummaryBody {
   data: RatesSummary
+  explanations?: ExplainInlined
   meta: RatesMeta
 }
 

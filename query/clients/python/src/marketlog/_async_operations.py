@@ -21,10 +21,11 @@ class AsyncOperations:
     async def explain_number(self, number: str, *, as_of: str | datetime | None = None, depth: int | None = None) -> types.ExplainBody:
         """Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records
         of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their
-        number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin},
-        market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency},
-        global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
-        rate/{provider}/{category}/{pool or symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}.
+        number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
+        price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}],
+        fiat/{currency}, global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
+        rate/{provider}/{category}/{pool or symbol}, rate-statistics/{coin}/{category}/{field},
+        earn/{product}/{variant}/[tiers/{from}/]{field}.
 
         number: Name of the number.
         as_of: Point in time: the number that was served then; of minutes the one that was served, or the last one that had
@@ -62,13 +63,15 @@ class AsyncOperations:
         answer: types.ChartsChartBody = await self._ask("GET", "/api/v1/charts/{coinId}", {"coinId": coin_id}, {"timeframe": timeframe, "format": format, "explain": explain}, {})
         return answer
 
-    async def get_chart_current(self, coin_id: str) -> types.ChartsCurrentBody:
+    async def get_chart_current(self, coin_id: str, *, explain: bool | None = None) -> types.ChartsCurrentBody:
         """Current price of a coin, to continue its chart.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.ChartsCurrentBody = await self._ask("GET", "/api/v1/charts/{coinId}/current", {"coinId": coin_id}, {}, {})
+        answer: types.ChartsCurrentBody = await self._ask("GET", "/api/v1/charts/{coinId}/current", {"coinId": coin_id}, {"explain": explain}, {})
         return answer
 
     async def get_coin(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
@@ -875,7 +878,7 @@ class AsyncOperations:
         answer: types.PricesSummaryBody = await self._ask("GET", "/api/v1/prices/summary", {}, {"explain": explain}, {})
         return answer
 
-    async def summarize_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, as_of: str | datetime | None = None) -> types.RatesSummaryBody:
+    async def summarize_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesSummaryBody:
         """Lowest, highest and mean yield of each coin by category.
 
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
@@ -883,6 +886,8 @@ class AsyncOperations:
         category: Only this category.
         as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.RatesSummaryBody = await self._ask("GET", "/api/v1/rates/summary", {}, {"symbol": symbol, "category": category, "asOf": as_of}, {})
+        answer: types.RatesSummaryBody = await self._ask("GET", "/api/v1/rates/summary", {}, {"symbol": symbol, "category": category, "asOf": as_of, "explain": explain}, {})
         return answer

@@ -67,6 +67,7 @@ class ChartsClosedCandle(TypedDict):
     volume: float
     """Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues"""
     volumeUsd: float
+    """The same in USD, at the price of each trade"""
 
 
 class ChartsCurrent(TypedDict):
@@ -84,6 +85,7 @@ class ChartsCurrent(TypedDict):
 
 class ChartsCurrentBody(TypedDict):
     data: ChartsCurrent
+    explanations: NotRequired[ExplainInlined]
     meta: ChartsCurrentMeta
 
 
@@ -151,6 +153,7 @@ class ChartsPoint(TypedDict):
     volume: float
     """Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues"""
     volumeUsd: float
+    """The same in USD, at the price of each trade"""
 
 
 class ChartsRateChart(TypedDict):
@@ -2880,6 +2883,7 @@ class RatesSummary(TypedDict):
 
 class RatesSummaryBody(TypedDict):
     data: RatesSummary
+    explanations: NotRequired[ExplainInlined]
     meta: RatesMeta
 
 

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/querytest"
+)
+
+// What needs no explanation, by rule: schemas that describe an answer, explain it or show a record; those that are about the service itself; those that repeat
+// what a source states, one by one; and integers that count what is listed, number it, or are a time or a version.
+var (
+	describing = regexp.MustCompile(`Meta$|View$|Position$|^Explain|^(ErrorDetail|PricesExplanation|PricesInput|RatesInput)$`)
+	operating  = regexp.MustCompile(`^(System|Usage|Records|Restatements|Corrections|ViewsProvider)|^(CoinsStats|FiatStats|FiatStatus)$`)
+	repeating  = regexp.MustCompile(`^(CoinsMarket|FiatInput|PricesRow|RatesTier)$`)
+	counting   = regexp.MustCompile(`^(count|segments|timestamp|timeUntilUpdate|durationSeconds|revision|samples|n|rankInSegment|trendRank|totalPoints|methodologyVersion)$|^\w+Count$`)
+)
+
+// unnamed are the numbers that have no name yet, by schema; docs/explain.md says the same of them.
+var unnamed = map[string]string{
+	// Points of series and what is worked out of a whole series.
+	"ChartsChart": "prices", "ChartsRateChart": "rates", "ChartsRatePoint": "close high low open providers rate", "ChartsRateStats": "avgRate changePct maxRate minRate",
+	"ChartsStats": "avgPrice changePct maxPrice minPrice", "CoinsPoint": "value", "CoinsTableRow": "sparkline7d", "GlobalstatsMetricCandle": "avg close coverage high low open",
+	"GlobalstatsMetricPoint": "coverage value", "GlobalstatsPoint": "value", "RatesPastEntry": "rate", "RatesPastMetadata": "apr close high low mean open tvlUsd",
+	"RatesSeries": "points tvlUsd", "RatesSeriesStats": "avgRate changePct latestRate maxRate minRate", "StablecoinsEpisode": "troughBps", "StablecoinsPoint": "price value",
+	"StablecoinsNative": "deviationBps price",
+	// Members of maps, which cannot name their keys: the shares of coins and the components of our index have names of their own.
+	"FiatRates": "rates", "GlobalstatsMetrics": "activeMarkets dominance", "GlobalstatsOwnFearGreed": "components", "CoinsCoin": "developer",
+	// The benchmark of earn products, and terms of rates besides the rate.
+	"EarnBenchmark": "median tvl tvlWeighted", "EarnDayRate": "value", "EarnDelta": "1d 30d 7d", "EarnPart": "median tvlWeighted", "EarnTier": "from",
+	"RatesMetadata":         "apr collateralUsd lockupDays maxAmount maxLtv minAmount noticeDays rateUsed rewardApy tvlUsd",
+	"RatesProviderCategory": "averageRate maxRate minRate",
+	// Yields and coins of DeFi, and what its chains and coins hold.
+	"GlobalstatsBorrowedAsset": "borrowApy debt", "GlobalstatsDefiBorrowing": "averageBorrowApy debtWeightedBorrowApy", "GlobalstatsDefiCreditor": "borrowApy",
+	"GlobalstatsDefiLender": "borrowApy supplyApy", "GlobalstatsDefiLending": "averageBorrowApy averageSupplyApy medianSupplyApy tvlWeightedSupplyApy",
+	"GlobalstatsDefiOverview": "borrowApy categorizedMarketCap defiMarketCap defiMarketDominance lendingApy stakingApy", "GlobalstatsDefiStaker": "apy",
+	"GlobalstatsDefiStaking": "averageApy tvlWeightedApy", "GlobalstatsLentAsset": "borrowApy supplyApy tvl", "GlobalstatsStakedChain": "apy share stakingRatio tvl",
+	// Sums over the coins of a category, likenesses, and how many coins rose and fell: they depend on the request.
+	"CoinsCategory": "marketCap marketCapChangePercentage24h volume24h", "CoinsSimilarCoin": "similarity", "GlobalstatsSegment": "totalGainers totalLosers",
+	"GlobalstatsFlatSegment": "totalGainers totalLosers", "GlobalstatsMoversToolBody": "totalGainers totalLosers",
+	// What a symbol means, and the exchange rate that prices in another currency were converted by.
+	"SymbolsCandidate": "price rank score", "SymbolsMapping": "confidence", "SymbolsResolution": "confidence units", "ViewsAlternative": "rank", "PricesVsRate": "usd",
+}
+
+// Every numeric field of the document names its number, needs no explanation by a rule, or is listed as one that has none yet: a new field cannot be forgotten, and
+// neither can one that was listed once and has a name now.
+func TestDemoNamesEveryNumber(t *testing.T) {
+	document := querytest.ReadDocument(t, runningDemo(t).base)
+	named, listed := 0, map[string]bool{}
+	for name, schema := range document.Components.Schemas {
+		for field, property := range schema.Value.Properties {
+			number, integer := numeric(property.Value)
+			if !number {
+				continue
+			}
+			_, isNamed := property.Value.Extensions[query.ExplainExtension]
+			isListed := slices.Contains(strings.Fields(unnamed[name]), field)
+			needsNone := describing.MatchString(name) || operating.MatchString(name) || repeating.MatchString(name) || integer && counting.MatchString(field)
+			switch {
+			case isNamed && isListed:
+				t.Errorf("%s.%s names its number, and is listed as one that has no name", name, field)
+			case isListed && needsNone:
+				t.Errorf("%s.%s is listed, and needs no explanation by a rule", name, field)
+			case isNamed:
+				named++
+			case isListed:
+				listed[name+"."+field] = true
+			case !needsNone:
+				t.Errorf("%s.%s is a number that names none: give it the tag explain, or list it in unnamed and in docs/explain.md", name, field)
+			}
+		}
+	}
+	for name, fields := range unnamed {
+		for _, field := range strings.Fields(fields) {
+			if !listed[name+"."+field] {
+				t.Errorf("%s.%s is listed, and is no numeric field without a name", name, field)
+			}
+		}
+	}
+	if named < 200 {
+		t.Errorf("%d fields name their numbers, want at least 200", named)
+	}
+	t.Logf("%d fields name their numbers, %d have none yet", named, len(listed))
+}
+
+// numeric reports whether a field is a number, or has numbers as its items or members; integer if all of them are integers.
+func numeric(s *openapi3.Schema) (number, integer bool) {
+	for _, of := range s.AnyOf {
+		if number, integer = numeric(of.Value); number {
+			return number, integer
+		}
+	}
+	switch {
+	case s.Type.Includes("number"):
+		return true, false
+	case s.Type.Includes("integer"):
+		return true, true
+	case s.Items != nil && s.Items.Ref == "":
+		return numeric(s.Items.Value)
+	case s.AdditionalProperties.Schema != nil && s.AdditionalProperties.Schema.Ref == "":
+		return numeric(s.AdditionalProperties.Schema.Value)
+	}
+	return false, false
+}
