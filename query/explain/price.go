@@ -128,7 +128,6 @@ func (w *work) sourcePrice(ctx context.Context, coin *views.CatalogCoin, field p
 		if field.unit == "" && field.name != "score" {
 			n.Value = known(0)
 		}
-		n.compare(n.Value)
 		return n, nil
 	case "volume24h":
 		n.Value = volume

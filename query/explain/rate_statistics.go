@@ -98,7 +98,9 @@ func (w *work) rateStatistic(ctx context.Context, name string, parts []string, d
 		return nil, query.NotFound("nobody reports a rate of %s in %s that counts", strings.ToValidUTF8(coinID, "�"), parts[2])
 	}
 	n := of.node(coinID, parts[2], served, percent, last)
-	if recomputed, ok := sumRates(again, coinID, parts[2]); ok {
+	if recomputed, ok := sumRates(again, coinID, parts[2]); w.past {
+		n.Note = "worked out of the rates that the log has as of then, which is all that there is to compare with"
+	} else if ok {
 		n.compare(known(of.value(recomputed)))
 	} else {
 		n.notReproduced("the log no longer has the rates")
