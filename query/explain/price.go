@@ -128,6 +128,7 @@ func (w *work) sourcePrice(ctx context.Context, coin *views.CatalogCoin, field p
 		if field.unit == "" && field.name != "score" {
 			n.Value = known(0)
 		}
+		n.compare(n.Value) // nothing is computed: what could differ is whether the coin has an entry, which was just looked up
 		return n, nil
 	case "volume24h":
 		n.Value = volume
