@@ -108,6 +108,9 @@ func TestDemoHasAShellForStatements(t *testing.T) {
 			t.Fatal(err)
 		}
 		screen.Reset()
+		if err := shown.(*os.File).SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+			t.Fatal(err)
+		}
 		for wanted, piece := regexp.MustCompile(step.want), make([]byte, 4096); !wanted.MatchString(screen.String()); {
 			n, err := shown.Read(piece)
 			screen.Write(piece[:n])

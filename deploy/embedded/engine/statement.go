@@ -96,7 +96,7 @@ func (s *statement) call(fn func() error) error {
 	defer s.stateMu.Unlock()
 	close(done)
 	s.calling = nil
-	if err != nil && s.cause != nil {
+	if s.cause != nil { // also where there is no error: the library gives of some statements that are killed an empty result
 		return s.cause
 	}
 	return err
