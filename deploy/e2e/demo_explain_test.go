@@ -49,6 +49,7 @@ var explained = map[string]string{
 	"/api/v1/prices/summary":                     "/api/v1/prices/summary",
 	"/api/v1/charts/{coinId}/current":            "/api/v1/charts/bitcoin/current",
 	"/api/v1/rates/summary":                      "/api/v1/rates/summary",
+	"/api/v1/rates/{symbol}":                     "/api/v1/rates/BTC?category=price",
 	"/api/v1/coins/with-rates":                   "/api/v1/coins/with-rates?category=borrowing&limit=2",
 	"/api/v1/coins/featured":                     "/api/v1/coins/featured?limit=2",
 }

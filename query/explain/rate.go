@@ -18,6 +18,9 @@ import (
 // rate explains a yield or a borrowing rate: what a provider pays or takes in a category, by the source's own id of the pool or by the
 // symbol, of which the largest pool counts, or by the id that lists of rates have of it.
 func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, error) {
+	if parts[2] == categoryPrice {
+		return w.venuePrice(ctx, name, parts)
+	}
 	entries := w.Yields.Snapshot().Entries
 	at := w.now.UnixNano()
 	if w.past {
