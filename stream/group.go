@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Group times: a member that was killed gives its partitions back within sessionTimeout.
@@ -100,7 +102,7 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 		return fmt.Errorf("joining group %s: %w", group, err)
 	}
 	defer client.CloseAllowingRebalance()
-	committed, has := time.Time{}, map[int32]int64{}
+	committed, told := time.Time{}, commits{topic: topic, has: map[int32]int64{}}
 	var held []int32
 	for {
 		timeout := pollTimeout
@@ -138,7 +140,7 @@ func RunGroup(ctx context.Context, cfg Config, group, topic string, h Handler) e
 			mu.Lock()
 			done := h.Done()
 			mu.Unlock()
-			commit(ctx, client, topic, done, has)
+			told.commit(ctx, client, done)
 		}
 		client.AllowRebalance()
 	}
@@ -166,19 +168,44 @@ func holdBack(client *kgo.Client, topic string, held, full []int32) []int32 {
 	return full
 }
 
-// commit reports to the group how far the handler has come since the last time, which is what the group has. Nothing rests on it, so
-// a failure of it does no harm: the next offset is reported again.
-func commit(ctx context.Context, client *kgo.Client, topic string, done, has map[int32]int64) {
+// commits report to a group how far a handler has come, where that has changed. Nothing but what people see of lag rests on it.
+type commits struct {
+	topic string
+	// has is what the group was told, refused that it may not have it.
+	has     map[int32]int64
+	refused atomic.Bool
+}
+
+func (c *commits) commit(ctx context.Context, client *kgo.Client, done map[int32]int64) {
+	if c.refused.Swap(false) {
+		clear(c.has)
+	}
 	offsets := map[int32]kgo.EpochOffset{}
 	for p, offset := range done {
-		if before, ok := has[p]; !ok || before != offset {
-			offsets[p], has[p] = kgo.EpochOffset{Epoch: -1, Offset: offset}, offset
+		if before, ok := c.has[p]; !ok || before != offset {
+			offsets[p], c.has[p] = kgo.EpochOffset{Epoch: -1, Offset: offset}, offset
 		}
 	}
 	if len(offsets) == 0 {
 		return
 	}
-	client.CommitOffsets(ctx, map[string]map[int32]kgo.EpochOffset{topic: offsets}, nil)
+	client.CommitOffsets(ctx, map[string]map[int32]kgo.EpochOffset{c.topic: offsets},
+		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
+			if err != nil || isRefused(response) {
+				c.refused.Store(true)
+			}
+		})
+}
+
+func isRefused(response *kmsg.OffsetCommitResponse) bool {
+	for _, topic := range response.Topics {
+		for _, p := range topic.Partitions {
+			if p.ErrorCode != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // cause is nil when the caller ended the context, else why the member ended itself.

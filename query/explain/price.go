@@ -157,11 +157,7 @@ func (w *work) median(ctx context.Context, field priceField, p *eventsv1.Price, 
 	if depth <= 0 {
 		return n, nil
 	}
-	inputs := make([]*eventsv1.PriceInput, len(p.Inputs))
-	for i, in := range p.Inputs {
-		inputs[i] = proto.CloneOf(in)
-	}
-	result, considered, isKnown := schemas.AggregateBy(p.Method, inputs, p.Time)
+	result, considered, isKnown := aggregatedAgain(p)
 	if !isKnown {
 		n.notReproduced(fmt.Sprintf("version %d of the rule is newer than this service", p.Method))
 	} else if n.compare(field.value(result)); !result.Equals(p) { // a price is the same only with all that is published beside it
@@ -183,6 +179,15 @@ func (w *work) median(ctx context.Context, field priceField, p *eventsv1.Price, 
 	}
 	n.fewer(false)
 	return n, nil
+}
+
+// aggregatedAgain makes a price again of its inputs, by the rule that it was made by; false where this service does not know that rule yet.
+func aggregatedAgain(p *eventsv1.Price) (result schemas.Aggregated, considered []*eventsv1.PriceInput, isKnown bool) {
+	inputs := make([]*eventsv1.PriceInput, len(p.Inputs))
+	for i, in := range p.Inputs {
+		inputs[i] = proto.CloneOf(in) // it fills them
+	}
+	return schemas.AggregateBy(p.Method, inputs, p.Time)
 }
 
 // vote is a market that a price was made from. The log holds raw ticks for minutes only; after that the record of the price, which

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -186,11 +184,7 @@ func (w *work) priceStatistic(ctx context.Context, name string, parts []string, 
 	}
 	w.simulated = w.simulated || p.Simulated
 	n := of.node(coin.ID, categoryPrice, served, usd, p.Time)
-	inputs := make([]*eventsv1.PriceInput, len(p.Inputs))
-	for i, in := range p.Inputs {
-		inputs[i] = proto.CloneOf(in)
-	}
-	_, considered, isKnown := schemas.AggregateBy(p.Method, inputs, p.Time)
+	_, considered, isKnown := aggregatedAgain(p)
 	if recomputed, ok := accepted(considered); isKnown && ok {
 		n.compare(known(of.value(recomputed)))
 	} else {

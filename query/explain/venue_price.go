@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -61,11 +59,7 @@ func (w *work) venuePrice(ctx context.Context, name string, parts []string) (*No
 	if len(n.Records) == 0 { // the log has its price, which holds its inputs
 		n.Note = cmp.Or(n.Note, "the tick itself is not in the log any more")
 	}
-	inputs := make([]*eventsv1.PriceInput, len(p.Inputs))
-	for i, in := range p.Inputs {
-		inputs[i] = proto.CloneOf(in)
-	}
-	_, considered, isKnown := schemas.AggregateBy(p.Method, inputs, p.Time)
+	_, considered, isKnown := aggregatedAgain(p)
 	if !isKnown {
 		n.notReproduced(fmt.Sprintf("version %d of the rule of prices is newer than this service", p.Method))
 		return n, nil
