@@ -105,7 +105,7 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 		options = append(options, kfake.SyncWrites())
 	}
 	cluster, err := kfake.NewCluster(options...)
-	disk.begun()
+	disk.loaded()
 	if err != nil {
 		return nil, fmt.Errorf("opening the log in %s, listening on %s: %w", cfg.Dir, cfg.Listen, err)
 	}

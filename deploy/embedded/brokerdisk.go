@@ -143,8 +143,8 @@ func (d *brokerDisk) keep(name string, raw []byte) {
 	d.checkedBytes += len(raw)
 }
 
-// begun means that the broker has read its log.
-func (d *brokerDisk) begun() {
+// loaded means that the broker has read its log: what was kept for that may go.
+func (d *brokerDisk) loaded() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.checked, d.checkedBytes = nil, 0
