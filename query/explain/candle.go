@@ -76,16 +76,19 @@ func (w *work) candleNamed(ctx context.Context, coin *views.CatalogCoin, name st
 // candle explains a number of a closed candle.
 func (w *work) candle(ctx context.Context, coin *views.CatalogCoin, interval string, start time.Time, field string, depth int) (*Node, error) {
 	step := intervals[interval]
-	closed, err := w.History.ClosedUntil(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if end := start.Add(step); end.After(closed) {
-		return nil, query.NotFound("the candle of %s that starts at %s has not closed: live minutes are there up to %s", coin.ID, start.Format(time.RFC3339), closed.Format(time.RFC3339))
-	}
 	c, ok, err := w.storedCandle(ctx, coin.ID, step, start)
 	if err != nil {
 		return nil, err
+	}
+	// A live minute is written when it closes, a moment before it is known that those of all coins have.
+	if closedMinute := ok && step == time.Minute && c.Origin == schemas.OriginLive; !closedMinute {
+		closed, err := w.History.ClosedUntil(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if end := start.Add(step); end.After(closed) {
+			return nil, query.NotFound("the candle of %s that starts at %s has not closed: live minutes are there up to %s", coin.ID, start.Format(time.RFC3339), closed.Format(time.RFC3339))
+		}
 	}
 	if !ok {
 		return nil, query.NotFound("there is no candle of %s that starts at %s: it had no price then", coin.ID, start.Format(time.RFC3339))
