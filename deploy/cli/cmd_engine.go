@@ -16,7 +16,7 @@ If the engine process dies, it is restarted; the other roles wait for it.
 
 It also serves read-only SQL over the tables in its data directory, for analysts, at --sql-listen.`
 	cmd.Flags().String("clickhouse-listen", config.DefaultConfig().ClickHouse.Listen, "`HOST:PORT` for the other roles, loopback")
-	for _, name := range []string{"listen", "kafka-listen", "feeds", "sim-speed", "sim-seed"} {
+	for _, name := range []string{"listen", "kafka-listen", "feeds", "sim-speed", "sim-seed", "sim-rate"} {
 		_ = cmd.Flags().MarkHidden(name) // fails on an unknown name only: these change nothing here
 	}
 	cmd.Flags().Bool(supervisedFlag, false, "serve under a supervisor that holds the other end of standard input")

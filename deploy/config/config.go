@@ -64,6 +64,8 @@ type SimConfig struct {
 	Speed int `koanf:"speed"`
 	// Seed decides every price; the same seed makes the same past.
 	Seed int64 `koanf:"seed"`
+	// Rate is how many messages all venues send in a second, if one subscribes to all of them: 1 to 100,000.
+	Rate int `koanf:"rate"`
 }
 
 // KafkaConfig reports where the log is: at Brokers, or in this process if there are none.
@@ -264,7 +266,7 @@ func DefaultConfig() Config {
 		SQLListen:     "127.0.0.1:8123",
 		SQL:           SQLConfig{Statements: 8, MemoryBytes: 2 << 30},
 		Feeds:         "sim",
-		Sim:           SimConfig{Speed: 1, Seed: 1},
+		Sim:           SimConfig{Speed: 1, Seed: 1, Rate: 1500},
 		Kafka:         KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
 		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
 		Retention:     RetentionConfig{LogBytes: tableBytes()},
@@ -363,6 +365,9 @@ func (c Config) Validate() error {
 	}
 	if c.Sim.Speed < 1 || c.Sim.Speed > 1_000_000 {
 		f.add("sim.speed", strconv.Itoa(c.Sim.Speed), "is outside 1 to 1000000", "use 1 for real time")
+	}
+	if c.Sim.Rate < 1 || c.Sim.Rate > 100_000 {
+		f.add("sim.rate", strconv.Itoa(c.Sim.Rate), "is outside 1 to 100000 messages a second", "use 1500, the default")
 	}
 	if c.Sim.Speed > 1 && c.Feeds != "sim" {
 		f.add("sim.speed", strconv.Itoa(c.Sim.Speed), "needs the simulator, and feeds is "+c.Feeds, "use feeds sim, or speed 1")

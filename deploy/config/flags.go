@@ -24,5 +24,6 @@ func AddConfigFlags(flags *pflag.FlagSet) {
 	flags.String("feeds", d.Feeds, "sim, live or none")
 	flags.String("sim-speed", fmt.Sprint(d.Sim.Speed), "simulated seconds in a second, `N`; above 1 the run starts 30 days in the past")
 	flags.String("sim-seed", fmt.Sprint(d.Sim.Seed), "`N` that decides every simulated price")
+	flags.String("sim-rate", fmt.Sprint(d.Sim.Rate), "messages `N` a second of all simulated venues together")
 	flags.String("log-level", d.Log.Level, "debug, info, warn or error")
 }

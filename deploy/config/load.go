@@ -52,6 +52,7 @@ var flagKeys = map[string]string{
 	"feeds":             "feeds",
 	"sim-speed":         "sim.speed",
 	"sim-seed":          "sim.seed",
+	"sim-rate":          "sim.rate",
 	"log-level":         "log.level",
 }
 

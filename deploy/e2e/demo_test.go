@@ -133,7 +133,8 @@ func startBuilt(build []string, listen, sql, kafka string, flags ...string) (*de
 	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
 		return nil, fmt.Errorf("making a folder for the demo: %w", err)
 	}
-	args := []string{"run", "--feeds", "sim", "--data-dir", d.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", kafka}
+	// Half of the usual messages: what reads them takes half of the processor, which the tests share with it.
+	args := []string{"run", "--feeds", "sim", "--sim-rate", "750", "--data-dir", d.dir, "--listen", listen, "--sql-listen", sql, "--kafka-listen", kafka}
 	d.process = exec.Command(d.binary, append(args, flags...)...)
 	d.process.Env = append(os.Environ(), "MARKETLOG_BACKFILL_ENABLED=false", d.registry())
 	log, err := os.Create(d.dir + ".log")

@@ -19,7 +19,7 @@ import (
 // that it simulates and that was given no address of its own. They return the venues that they lead there.
 func SimulatorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Role, map[string]bool, error) {
 	cfg := simulator.DefaultConfig()
-	cfg.Seed, cfg.Clock, cfg.SourceRequests = in.Config.Sim.Seed, in.Clock, DemoRequests
+	cfg.Seed, cfg.Rate, cfg.Clock, cfg.SourceRequests = in.Config.Sim.Seed, float64(in.Config.Sim.Rate), in.Clock, DemoRequests
 	virtual, accelerated := in.Clock.(*producers.VirtualClock)
 	if accelerated {
 		if err := RefuseNewerLog(ctx, in, virtual.Now()); err != nil {
