@@ -50,7 +50,8 @@ type Input struct {
 	Offset    int64
 	// Value is the record as written; it must not be kept.
 	Value []byte
-	// Record is the decoded value of a derived topic, else nil. It must not be changed.
+	// Record is the decoded value of a derived topic, else nil. It must not be changed, and neither it nor its strings may be kept,
+	// which lie in Value: the next record is decoded into it.
 	Record eventsv1.Marked
 	// Written means that the log holds all that this input causes: who begins again reads it for the state that it leaves, and may
 	// pass over what only its outputs need. WrittenUntil is the watermark up to which the outputs in the log have come then, Unix

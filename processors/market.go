@@ -2,6 +2,7 @@ package processors
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -65,7 +66,10 @@ func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64)
 	}
 	m.forget(now)
 	t := r.Tick
-	m.quoteID, m.rate, m.rateTime, m.rateOffset = r.QuoteId, r.Rate, r.RateTime, r.RateOffset
+	if m.quoteID != r.QuoteId {
+		m.quoteID = strings.Clone(r.QuoteId)
+	}
+	m.rate, m.rateTime, m.rateOffset = r.Rate, r.RateTime, r.RateOffset
 	m.unpriced = schemas.Flag(r.Flags)&schemas.NoRate != 0
 	m.partition, m.offset = mark.Partition, mark.Offset
 	m.simulated = t.Simulated

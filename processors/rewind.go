@@ -49,7 +49,8 @@ func newRewind(offset int64, marks []*eventsv1.Mark) *rewind {
 }
 
 // admit reports whether an input record's mark lies behind all applied of its origin, and applies it.
-// Duplicate records of two writers differ in what they saw; the first in the log is the one that counts.
+// Duplicate records of two writers differ in what they saw; the first in the log is the one that counts. The mark is copied: a record
+// that a fold is given lives no longer than its turn.
 func (r *rewind) admit(mark *eventsv1.Mark) bool {
 	if mark == nil {
 		return true
@@ -57,6 +58,7 @@ func (r *rewind) admit(mark *eventsv1.Mark) bool {
 	if !mark.After(r.marks[mark.Partition]) {
 		return false
 	}
+	mark = &eventsv1.Mark{LogicVersion: mark.LogicVersion, Partition: mark.Partition, Offset: mark.Offset, Index: mark.Index}
 	r.newest, r.previous = mark, r.marks[mark.Partition]
 	r.marks[mark.Partition] = mark
 	return true

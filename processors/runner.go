@@ -206,7 +206,7 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 		partition: partition,
 		fold:      m.runner.Unit.New(partition),
 		topic:     m.runner.Unit.Input,
-		derived:   m.derived,
+		borrower:  m.borrower(),
 		rewind:    newRewind(start.Offset, start.Marks),
 		writer:    w,
 		logger:    m.runner.Logger,
@@ -217,6 +217,14 @@ func (m *member) recover(partition int32, applied map[outputID]map[int32]stream.
 
 		written: written, writtenUntil: writtenUntil,
 	}
+}
+
+// borrower decodes what a worker reads of a derived topic.
+func (m *member) borrower() *stream.Borrower {
+	if !m.derived {
+		return nil
+	}
+	return stream.NewBorrower(m.runner.Unit.Input)
 }
 
 // PaceName is what a LagLimiter knows the worker of an input partition by.
@@ -307,7 +315,7 @@ type worker struct {
 	partition int32
 	fold      Fold
 	topic     string
-	derived   bool
+	borrower  *stream.Borrower // nil for a raw topic
 	rewind    *rewind
 	writer    *markedWriter
 	logger    *slog.Logger
@@ -379,8 +387,8 @@ func (w *worker) apply(ctx context.Context, rec *kgo.Record, out *Outputs) error
 	if rec.Offset < w.written {
 		in.Written, in.WrittenUntil = true, w.writtenUntil
 	}
-	if w.derived {
-		marked, err := schemas.DecodeRecord(w.topic, rec.Value)
+	if w.borrower != nil {
+		marked, err := w.borrower.Decode(rec.Value)
 		if err != nil {
 			w.folded.Store(next) // the sink of the topic reports it
 			return nil

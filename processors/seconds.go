@@ -82,8 +82,8 @@ func (s *Seconds) step() joinStep {
 	step := bySecond
 	if s.Reads != nil {
 		step.passOver = func(value []byte) bool {
-			venue, base, ok := schemas.TickBase(value)
-			return ok && !s.Reads(venue, base)
+			head, ok := schemas.FindTickHead(value)
+			return ok && !s.Reads(head.Venue, head.Base)
 		}
 	}
 	return step

@@ -4,60 +4,98 @@ import (
 	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// Fields of a RawRecord and of a Tick.
+// TickHead is what tells ticks apart. What it refers to lives in the memory of the value that it was found in.
+type TickHead struct {
+	Venue, Symbol, Base string
+	Kind                eventsv1.TickKind
+	EventID             []byte
+}
+
+// Fields of a RawRecord.
 const (
-	fieldProducer  protowire.Number = 1
-	fieldEpoch     protowire.Number = 2
-	fieldRawTick   protowire.Number = 3
-	fieldTickVenue protowire.Number = 1
-	fieldTickBase  protowire.Number = 3
+	fieldProducer protowire.Number = 1
+	fieldEpoch    protowire.Number = 2
+	fieldRawTick  protowire.Number = 3
 )
 
-// TickBase finds the venue and the base in a value of ticks.raw.v1 that is a tick, without decoding the rest. It is false for
-// another record, and for one that only decoding can distinguish. What it finds lives in the value's memory.
-func TickBase(value []byte) (venue, base string, ok bool) {
+// tickFields are the types on the wire of the fields of a Tick, by number.
+var tickFields = func() (types [20]protowire.Type) {
+	for number := range types {
+		types[number] = protowire.BytesType
+	}
+	for _, number := range []protowire.Number{fieldTickKind, 7, 8, 11, 18, 19} {
+		types[number] = protowire.VarintType
+	}
+	return types
+}()
+
+const (
+	fieldTickVenue   protowire.Number = 1
+	fieldTickSymbol  protowire.Number = 2
+	fieldTickBase    protowire.Number = 3
+	fieldTickKind    protowire.Number = 5
+	fieldTickEventID protowire.Number = 6
+)
+
+// FindTickHead finds the head of a tick in a value of ticks.raw.v1, without decoding the rest. It is false for another record, for
+// one that DecodeRecord refuses, and for one that only decoding can distinguish.
+func FindTickHead(value []byte) (head TickHead, ok bool) {
 	var tick []byte
 	for len(value) > 0 {
 		number, kind, n := protowire.ConsumeTag(value)
 		if n < 0 {
-			return "", "", false
+			return TickHead{}, false
 		}
 		length := protowire.ConsumeFieldValue(number, kind, value[n:])
 		switch {
 		case length < 0:
-			return "", "", false
-		case number == fieldProducer, number == fieldEpoch:
+			return TickHead{}, false
+		case number == fieldProducer && kind == protowire.BytesType, number == fieldEpoch && kind == protowire.VarintType:
 		case number == fieldRawTick && kind == protowire.BytesType && tick == nil:
 			tick, _ = protowire.ConsumeBytes(value[n:])
 		default: // another body, or a second one, which decoding would put together
-			return "", "", false
+			return TickHead{}, false
 		}
 		value = value[n+length:]
 	}
 	if tick == nil {
-		return "", "", false
+		return TickHead{}, false
 	}
-	var found [2][]byte
 	for len(tick) > 0 {
 		number, kind, n := protowire.ConsumeTag(tick)
-		if n < 0 {
-			return "", "", false
+		if n < 0 || int(number) >= len(tickFields) || kind != tickFields[number] {
+			return TickHead{}, false // of a later version, or damaged
 		}
-		length := protowire.ConsumeFieldValue(number, kind, tick[n:])
+		var field []byte
+		var figure uint64
+		var length int
+		if kind == protowire.VarintType {
+			figure, length = protowire.ConsumeVarint(tick[n:])
+		} else {
+			field, length = protowire.ConsumeBytes(tick[n:])
+		}
 		if length < 0 {
-			return "", "", false
+			return TickHead{}, false
 		}
-		if number == fieldTickVenue || number == fieldTickBase {
-			if kind != protowire.BytesType {
-				return "", "", false
-			}
-			found[number/fieldTickBase], _ = protowire.ConsumeBytes(tick[n:])
+		switch number {
+		case fieldTickVenue:
+			head.Venue = borrow(field)
+		case fieldTickSymbol:
+			head.Symbol = borrow(field)
+		case fieldTickBase:
+			head.Base = borrow(field)
+		case fieldTickKind:
+			head.Kind = eventsv1.TickKind(figure)
+		case fieldTickEventID:
+			head.EventID = field
 		}
 		tick = tick[n+length:]
 	}
-	return borrow(found[0]), borrow(found[1]), true
+	return head, true
 }
 
 // borrow is a string in the memory of bytes that do not change while it lives.

@@ -6,6 +6,7 @@ package candles
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -134,10 +135,23 @@ func (f *fold) trade(in processors.Input, r *eventsv1.ResolvedTick) {
 		return // the candle is in the log
 	}
 	if start > f.origins.Now()+int64(maxAhead) {
-		f.ahead = append(f.ahead, aheadTrade{trade: r, start: start, heard: f.origins.Now()})
+		f.ahead = append(f.ahead, aheadTrade{trade: copied(r), start: start, heard: f.origins.Now()})
 		return
 	}
 	f.count(start, r)
+}
+
+// copied has its own strings, which a clone of a message shares.
+func copied(r *eventsv1.ResolvedTick) *eventsv1.ResolvedTick {
+	own := &eventsv1.ResolvedTick{}
+	value, err := r.MarshalVT()
+	if err == nil {
+		err = own.UnmarshalVT(value)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("candles: a tick cannot be encoded: %v", err)) // it was decoded
+	}
+	return own
 }
 
 // count adds a trade to its minute.
@@ -153,7 +167,7 @@ func (f *fold) count(start int64, r *eventsv1.ResolvedTick) {
 	v := c.volumes[t.Venue]
 	if v == nil {
 		v = &volume{}
-		c.volumes[t.Venue] = v
+		c.volumes[strings.Clone(t.Venue)] = v
 	}
 	v.base = v.base.Add(size)
 	v.usd += float64(price.Mul(size).InexactFloat64() * r.Rate)
@@ -166,8 +180,11 @@ func (m *minute) venueTrade(r *eventsv1.ResolvedTick, price, size decimal.Decima
 	id := venueMarket{r.Tick.Venue, r.Tick.Symbol}
 	v := m.venues[id]
 	if v == nil {
-		v = &venueMinute{coinID: r.CoinId, quoteID: r.QuoteId, first: at, last: at, open: price, high: price, low: price, close: price}
-		m.venues[id] = v
+		v = &venueMinute{
+			coinID: strings.Clone(r.CoinId), quoteID: strings.Clone(r.QuoteId),
+			first: at, last: at, open: price, high: price, low: price, close: price,
+		}
+		m.venues[venueMarket{strings.Clone(id.venue), strings.Clone(id.symbol)}] = v
 	}
 	if at < v.first {
 		v.first, v.open = at, price
@@ -268,7 +285,7 @@ func (m *minute) coin(id string) *coinMinute {
 	c := m.coins[id]
 	if c == nil {
 		c = &coinMinute{volumes: map[string]*volume{}}
-		m.coins[id] = c
+		m.coins[strings.Clone(id)] = c
 	}
 	return c
 }

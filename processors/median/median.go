@@ -61,7 +61,7 @@ func (f *fold) tick(mark *eventsv1.Mark, t *eventsv1.ResolvedTick) {
 	}
 	c := f.byID[t.CoinId]
 	if c == nil {
-		c = &coin{id: t.CoinId, symbol: strings.ToUpper(t.Tick.Base), markets: map[processors.MarketID]*processors.Market{}}
+		c = &coin{id: strings.Clone(t.CoinId), symbol: strings.Clone(strings.ToUpper(t.Tick.Base)), markets: map[processors.MarketID]*processors.Market{}}
 		if known, ok := f.table.ByID(t.CoinId); ok {
 			c.symbol = known.Symbol
 		}
@@ -73,7 +73,7 @@ func (f *fold) tick(mark *eventsv1.Mark, t *eventsv1.ResolvedTick) {
 	m := c.markets[id]
 	if m == nil {
 		m = &processors.Market{}
-		c.markets[id] = m
+		c.markets[processors.MarketID{Venue: strings.Clone(id.Venue), Symbol: strings.Clone(id.Symbol)}] = m
 	}
 	m.Apply(mark, t, f.origins.Now())
 	c.dirty = true

@@ -131,9 +131,9 @@ type verdict struct {
 const asksAgain = 10
 
 // asks reports whether the guard is asked about a tick of which the log has what was resolved.
-func (f *fold) asks(t *eventsv1.Tick) bool {
+func (f *fold) asks(venue, symbol string) bool {
 	return f.guard != nil && f.guard.some.Load() &&
-		f.clocks.Now()/int64(time.Second)-f.verdicts[guardedMarket{t.Venue, t.Symbol}].second >= asksAgain
+		f.clocks.Now()/int64(time.Second)-f.verdicts[guardedMarket{venue, symbol}].second >= asksAgain
 }
 
 // doubted asks the guard about a tick at most once a second and market; what its coin cannot be priced by is not asked.

@@ -71,6 +71,9 @@ type fold struct {
 func (f *fold) Clocks() (now, watermark int64) { return f.clocks.Now(), f.clocks.Watermark() }
 
 func (f *fold) Apply(in processors.Input, out *processors.Outputs) error {
+	if in.Written && f.passed(in.Value) {
+		return nil
+	}
 	record, err := schemas.DecodeRecord(schemas.TopicTicksRaw, in.Value)
 	if err != nil {
 		f.refuse(in, nil, schemas.Undecodable, err.Error(), out)
@@ -125,6 +128,17 @@ func (f *fold) pulse() *eventsv1.Pulse {
 	return &eventsv1.Pulse{Now: f.clocks.Now(), Watermark: f.clocks.Watermark()}
 }
 
+// passed takes of a tick of which the log has what was resolved all that is kept of it, its id, without decoding the rest. It is false
+// for what has to be decoded.
+func (f *fold) passed(value []byte) bool {
+	head, ok := schemas.FindTickHead(value)
+	if !ok || len(head.EventID) != len(schemas.EventID{}) || f.asks(head.Venue, head.Symbol) {
+		return false
+	}
+	f.seen.Add(schemas.EventID(head.EventID), f.clocks.Now())
+	return true
+}
+
 func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outputs) {
 	if len(t.EventId) != len(schemas.EventID{}) {
 		f.refuse(in, t, schemas.Undecodable, "event_id must have 16 bytes", out)
@@ -134,7 +148,7 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	// Remembered by log time: by ingest time, a producer with a fast clock would keep all ids that
 	// came after its own from being forgotten.
 	known := f.seen.Add(id, f.clocks.Now())
-	if known && t.Kind == eventsv1.TickKind_TICK_KIND_TRADE || in.Written && !f.asks(t) {
+	if known && t.Kind == eventsv1.TickKind_TICK_KIND_TRADE || in.Written && !f.asks(t.Venue, t.Symbol) {
 		return
 	}
 	var flags schemas.Flag
