@@ -187,11 +187,13 @@ type partFold struct {
 	part   *partReplay
 	fold   Fold // nil for view ticks
 	ticks  *remapper
-	rewind *rewind
-	gen    uint32
-	topics []string // whose rows are made
-	most   int
-	meter  *meter
+	// borrower decodes what is read; rows are copies.
+	borrower *stream.Borrower
+	rewind   *rewind
+	gen      uint32
+	topics   []string // whose rows are made
+	most     int
+	meter    *meter
 
 	out   Outputs
 	batch rows.Batch
@@ -209,7 +211,7 @@ func (r *Replay) newPartFold(j *journal, p *partReplay) *partFold {
 		marks[i] = m.mark()
 	}
 	f := &partFold{
-		replay: r, part: p, rewind: newRewind(p.Resume, marks), gen: j.Generation,
+		replay: r, part: p, borrower: stream.NewBorrower(schemas.TopicTicks), rewind: newRewind(p.Resume, marks), gen: j.Generation,
 		most: cmp.Or(r.BatchRows, replayBatchRows), next: p.Resume,
 	}
 	for _, topic := range schemas.ViewTopics(r.View) {
@@ -259,7 +261,7 @@ func (f *partFold) clocks() (now, watermark int64) {
 // take folds one record and collects its rows.
 func (f *partFold) take(ctx context.Context, rec *kgo.Record) error {
 	in := Input{Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Value: rec.Value}
-	marked, err := schemas.DecodeRecord(schemas.TopicTicks, rec.Value)
+	marked, err := f.borrower.Decode(rec.Value)
 	if err == nil && f.rewind.admit(marked.GetMark()) {
 		in.Record = marked
 		if err := f.derive(in); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -146,7 +147,7 @@ func (c corrector) touch(coinID, id string, first, last int64) {
 	by := c.touched[coinID]
 	if by == nil {
 		by = map[string]touched{}
-		c.touched[coinID] = by
+		c.touched[strings.Clone(coinID)] = by
 	}
 	span, known := by[id]
 	if known {

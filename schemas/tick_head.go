@@ -4,14 +4,11 @@ import (
 	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // TickHead is what tells ticks apart. What it refers to lives in the memory of the value that it was found in.
 type TickHead struct {
 	Venue, Symbol, Base string
-	Kind                eventsv1.TickKind
 	EventID             []byte
 }
 
@@ -27,7 +24,7 @@ var tickFields = func() (types [20]protowire.Type) {
 	for number := range types {
 		types[number] = protowire.BytesType
 	}
-	for _, number := range []protowire.Number{fieldTickKind, 7, 8, 11, 18, 19} {
+	for _, number := range []int{5, 7, 8, 11, 18, 19} { // kind, times, side and flags; the others are texts
 		types[number] = protowire.VarintType
 	}
 	return types
@@ -37,7 +34,6 @@ const (
 	fieldTickVenue   protowire.Number = 1
 	fieldTickSymbol  protowire.Number = 2
 	fieldTickBase    protowire.Number = 3
-	fieldTickKind    protowire.Number = 5
 	fieldTickEventID protowire.Number = 6
 )
 
@@ -71,10 +67,9 @@ func FindTickHead(value []byte) (head TickHead, ok bool) {
 			return TickHead{}, false // of a later version, or damaged
 		}
 		var field []byte
-		var figure uint64
 		var length int
 		if kind == protowire.VarintType {
-			figure, length = protowire.ConsumeVarint(tick[n:])
+			_, length = protowire.ConsumeVarint(tick[n:])
 		} else {
 			field, length = protowire.ConsumeBytes(tick[n:])
 		}
@@ -88,8 +83,6 @@ func FindTickHead(value []byte) (head TickHead, ok bool) {
 			head.Symbol = borrow(field)
 		case fieldTickBase:
 			head.Base = borrow(field)
-		case fieldTickKind:
-			head.Kind = eventsv1.TickKind(figure)
 		case fieldTickEventID:
 			head.EventID = field
 		}
