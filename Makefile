@@ -81,6 +81,9 @@ damages: build engine ## A disk that is filled three times; an archive that is k
 	MARKETLOG_ARCHIVE_KILLS=$${MARKETLOG_ARCHIVE_KILLS:-100} $(PROVE) archive -run '^TestKillLosesNothingOfTheArchive$$|^TestFullArchiveLosesNothing$$' -count 1 -timeout 2h ./deploy/chaos
 	MARKETLOG_DAMAGES=$${MARKETLOG_DAMAGES:-10m} $(PROVE) damages -run '^TestDamagesOfADemoAreMended$$' -count 1 -timeout 2h ./deploy/e2e
 
+restarts: build ## How long after a kill a fresh price is answered: twenty kills a minute apart of a demo of twenty minutes, on a machine that does nothing else
+	go test -run '^$$' -bench '^BenchmarkFreshAfterKill$$' -benchtime 20x -timeout 2h ./deploy/e2e -args -restart-age 20m -restart-pause 1m
+
 disturb: build engine ## A thousand rounds in which clients, signals, full memory and a busy machine disturb `marketlog engine`
 	MARKETLOG_ENGINE_ROUNDS=$${MARKETLOG_ENGINE_ROUNDS:-1000} $(PROVE) disturbances -run '^TestDisturbedEngineLives$$' -count 1 -timeout 6h ./deploy/chaos
 
@@ -147,4 +150,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills chaos damages disturb formats seeds soak fuzz races sbom release-snapshot walk chart clean kafka contract mcp browser web promtool s3 rules
+.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills chaos damages restarts disturb formats seeds soak fuzz races sbom release-snapshot walk chart clean kafka contract mcp browser web promtool s3 rules
