@@ -27,7 +27,7 @@ type Applied struct {
 // its start. The result is by partition and origin; an origin that never wrote to a partition is missing there.
 func LastApplied(ctx context.Context, cfg Config, topic string, partitions []int32, origins int32) (map[int32]map[int32]Applied, error) {
 	// One client reads the ends of all: a start waits for this, and a client a partition is some round trips each.
-	reader, err := cfg.NewClient()
+	reader, err := cfg.newReader()
 	if err != nil {
 		return nil, fmt.Errorf("opening a reader of %s: %w", topic, err)
 	}

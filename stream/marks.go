@@ -144,7 +144,7 @@ const readStall = 30 * time.Second
 // ReadBroker hands the records of [from, to) of one partition that the broker has to visit, in order. Offsets that
 // retention or compaction removed are passed over.
 func ReadBroker(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
-	reader, err := cfg.NewClient()
+	reader, err := cfg.newReader()
 	if err != nil {
 		return fmt.Errorf("opening a reader of %s: %w", topic, err)
 	}
