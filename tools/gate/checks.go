@@ -60,10 +60,21 @@ func deadcode(out io.Writer) []result {
 func silent(out io.Writer, program string, arguments ...string) error {
 	var printed bytes.Buffer
 	err := runLast(io.MultiWriter(out, &printed), program, arguments...)
-	if err == nil && printed.Len() > 0 {
-		err = fmt.Errorf("remove what nothing comes to:\n%s", printed.Bytes())
+	if found := findings(printed.String()); err == nil && found != "" {
+		err = fmt.Errorf("remove what nothing comes to:\n%s", found)
 	}
 	return err
+}
+
+// findings are the lines that a program printed, without what the go command says of the modules that it fetches on a new machine.
+func findings(printed string) string {
+	var found strings.Builder
+	for line := range strings.Lines(printed) {
+		if !strings.HasPrefix(line, "go: downloading ") {
+			found.WriteString(line)
+		}
+	}
+	return found.String()
 }
 
 // schemas holds the events to their style, to what logs already hold, and the generated files to them.

@@ -268,3 +268,14 @@ func TestStepsBesideOthersAreWaitedFor(t *testing.T) {
 		t.Errorf("got %v, want %v", results, want)
 	}
 }
+
+// On a new machine the first run of a tool fetches modules, which is no finding.
+func TestFetchedModulesAreNoFindings(t *testing.T) {
+	dead := "processors/fold.go:10:6: unreachable func: old\n"
+	if got := findings("go: downloading golang.org/x/telemetry v0.0.0\n" + dead + "go: downloading a v1\n"); got != dead {
+		t.Errorf("got %q, want %q", got, dead)
+	}
+	if got := findings("go: downloading golang.org/x/telemetry v0.0.0\n"); got != "" {
+		t.Errorf("got %q, want nothing", got)
+	}
+}
