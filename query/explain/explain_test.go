@@ -100,6 +100,24 @@ func TestEveryFieldOfARowIsReproduced(t *testing.T) {
 	w.reproduced("market/bitcoin/price", "", false)
 }
 
+// A live minute is in the table when it closes, a moment before the ledger says that those of all partitions have.
+func TestAMinuteThatIsStoredHasClosed(t *testing.T) {
+	w := newWorld(t)
+	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.traded("bitcoin", start, 97_000, 97_010, 96_990, 97_005, 5)
+	w.Must(w.Store.Conn().Exec(t.Context(), "INSERT INTO ledger (sink, generation, log_partition, next_offset) VALUES ('candles.v1', 0, 0, 1)"))
+	n := w.ask("candle/bitcoin/1m/2026-11-20T10:00:00Z/close", "")
+	if n.Value == nil || *n.Value != 97_005 {
+		t.Errorf("got %v, want 97005", n.Value)
+	}
+	response, err := http.Get(w.Base() + "/api/v1/explain/candle/bitcoin/5m/2026-11-20T10:00:00Z/close")
+	w.Must(err)
+	response.Body.Close()
+	if response.StatusCode != http.StatusNotFound {
+		t.Errorf("a candle of five minutes of which one has closed is answered with %d, want 404", response.StatusCode)
+	}
+}
+
 // reproduced asks for a number and reports whether it is reproduced as wanted.
 func (w *world) reproduced(number, params string, want bool) *explain.Node {
 	w.T.Helper()
