@@ -33,8 +33,8 @@ slow: build kafka contract mcp browser promtool s3 $(BUF) ## The tests and check
 gate: ## The whole gate: test and slow in one
 	WHOLE_GATE=1 $(MAKE) test
 
-nightly: ## What takes hours: a thousand kills, an hour of simulated time, more seeds, fuzzing, admission, statements, races; the chart and the archives of a release
-	$(MAKE) -k kills hour seeds fuzz admission soak formats walk damages disturb races chart release-snapshot
+nightly: ## What takes hours: a thousand kills, an hour of simulated time, starts behind kills, more seeds, fuzzing, admission, statements, races; the chart and the archives of a release
+	$(MAKE) -k kills hour restarts seeds fuzz admission soak formats walk damages disturb races chart release-snapshot
 
 check: $(BUF) ## The gate without the tests: format, lint with vet, dead code, known vulnerabilities, schemas
 	$(GATE) format lint deadcode vulnerabilities schemas
