@@ -180,11 +180,11 @@ func (h *Hub) goOnChannels(s *subscriber, r *request) bool {
 func (h *Hub) gapOfAll(s *subscriber, r *request, of selection) bool {
 	gaps := 0
 	for i, f := range s.channels {
-		if _, placed := r.places[f.of.code()]; placed {
+		if at, placed := r.places[f.of.code()]; placed {
 			gaps++
 			f.drop()
 			heads := f.of.heads()
-			s.channels[i] = h.newFeed(f.of, f.budget, heads, heads)
+			s.channels[i] = h.newFeed(f.of, f.budget, f.of.begin(at, heads), heads)
 		}
 	}
 	more := r.from != nil && !s.priceless

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 )
 
 // handoff is a log that one replica, whose memory is small, has followed, and a client that left near its begin.
@@ -55,6 +58,12 @@ func (h *handoff) equal(t *testing.T) {
 	if end := h.at.hub.prices.heads(); until.behind(end) {
 		t.Errorf("received up to %v, want %v; last %s", until, end, h.client.last)
 	}
+	h.once(t, after, until)
+}
+
+// once checks that the client received exactly what the log holds after one position and up to another.
+func (h *handoff) once(t *testing.T, after, until position) {
+	t.Helper()
 	for id, want := range h.log.want(after, until, func(id string) bool { return id != "sol-wormhole" }) {
 		if got := h.client.received[id]; !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", id, got, want)
@@ -125,15 +134,23 @@ func TestACursorWaitsUntilTheReplicaHasAPosition(t *testing.T) {
 		other := newReplica(t, h.log, scriptCoins(t), 1<<20)
 		defer other.stop()
 		asks := request{delivery: deliveryAll, silent: true}
-		cut := h.client.connect(other.hub, asks, func() time.Duration { return 0 })
+		pause := func() time.Duration { return 0 }
+		cursor := h.client.asks(asks)
+		cut := readLines(other.hub, &cursor, pause, h.client.line)
 		synctest.Wait()
 		cut()
 		if other.hub.placed() || h.client.kinds["error"] != 1 || !bytes.Contains(h.client.last, []byte("try again")) {
 			t.Errorf("received %v, last %s, want to try again", h.client.kinds, h.client.last)
 		}
+		// What is refused changes nothing: a feed that began without a position would be sent all that memory holds.
+		s := newSubscriber(&admission{gate: lasting{}, caller: query.Caller{Plan: &limits.Plan{HistoryDays: 1}}}, nil, len(other.hub.known))
+		other.hub.choose(s, &message{Type: "subscribe", Delivery: deliveryAll, Cursor: h.client.cursor})
+		if s.feed != nil || s.waiting() != 1 {
+			t.Errorf("refused, a subscriber has feed %v and %d messages, want none and the refusal", s.feed, s.waiting())
+		}
 		other.follow(t, true)
 		time.Sleep(2 * time.Second)
-		cut = h.client.connect(other.hub, asks, func() time.Duration { return 0 })
+		cut = h.client.connect(other.hub, asks, pause)
 		synctest.Wait()
 		cut()
 		if !other.hub.placed() || h.client.kinds["resumed"] != 1 {
@@ -273,4 +290,41 @@ func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A replica that has read less of the log than its client was sent by another one begins behind what the client has, whatever the
+// view of that log is called by now.
+func TestAnotherPastSendsNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandoff(t, 1<<20)
+		behind := h.at
+		defer behind.stop()
+		h.at = newReplica(t, h.log, scriptCoins(t), 1<<20)
+		defer h.at.stop()
+		h.pass(t, 1)
+		cut := h.connect()
+		h.pass(t, 5)
+		cut()
+		h.log.mu.Lock()
+		h.log.name = "second"
+		h.log.mu.Unlock()
+		time.Sleep(2 * identifyEvery)
+		_, left := h.client.span()
+		if !behind.hub.prices.heads().behind(left) {
+			t.Fatalf("the replica has read up to %v, want less than the client has: %v", behind.hub.prices.heads(), left)
+		}
+		h.at = behind
+		cut = h.connect()
+		synctest.Wait()
+		h.pass(t, 4)
+		cut()
+		if want := (lastGap{left.oldest(), left.newest()}); h.client.kinds["gap"] != 1 || gapOf(t, h.client.gap) != want {
+			t.Errorf("received %v, gap %s, want %+v", h.client.kinds, h.client.gap, want)
+		}
+		after, until := h.client.span()
+		if !left.behind(until) {
+			t.Errorf("received up to %v, want more than %v", until, left)
+		}
+		h.once(t, after, until)
+	})
 }

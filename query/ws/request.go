@@ -146,6 +146,24 @@ func (h *Hub) choose(s *subscriber, m *message) bool {
 	return h.grant(s, r)
 }
 
+// unplaced is what cannot begin before this replica has a position in the prices; empty where nothing of that kind is asked for. It is
+// refused before anything changes: a feed without a position would be sent all that memory holds.
+func (h *Hub) unplaced(s *subscriber, r *request) string {
+	priceless := s.priceless
+	if r.chooses {
+		priceless = r.priceless
+	}
+	switch {
+	case priceless:
+		return ""
+	case r.from != nil && h.position.newest() == 0:
+		return "the stream cannot go on yet"
+	case r.from == nil && r.delivery == deliveryAll && s.feed == nil && !h.position.whole():
+		return "delivery all cannot begin"
+	}
+	return ""
+}
+
 func unknownCoins(names []string) string {
 	return "no coin has the symbol or id " + strings.Join(names, ", ")
 }
@@ -156,6 +174,9 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 		if !c.onDemand() && !c.begun() {
 			return h.refuseLocked(s, r.id, c.notBegun()+"; try again")
 		}
+	}
+	if why := h.unplaced(s, &r); why != "" {
+		return h.refuseLocked(s, r.id, why+": "+notBegun+"; try again")
 	}
 	s.extended = s.extended || r.extended
 	before, chosen := s.selected(h.all), s.chosen
@@ -184,9 +205,6 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	switch {
 	case s.priceless:
 	case r.delivery == deliveryAll && s.feed == nil:
-		if r.from == nil && !h.position.whole() {
-			return h.refuseLocked(s, r.id, "delivery all cannot begin: "+notBegun+"; try again")
-		}
 		switched = true
 		s.interval = 1
 		s.feed = h.newFeed(h.prices, s.caller.Grant.Budget, h.position, h.position)
@@ -297,8 +315,6 @@ func (h *Hub) goOn(s *subscriber, r request, of selection) bool {
 
 func (h *Hub) goOnPrices(s *subscriber, r request, of selection) bool {
 	switch {
-	case h.position.newest() == 0:
-		return h.refuseLocked(s, r.id, "the stream cannot go on yet: "+notBegun+"; try again")
 	case r.from.newest() > h.position.newest()+aheadMost:
 		return h.refuseLocked(s, r.id, "cursor lies ahead of the log; leave it out")
 	case s.feed == nil:
@@ -366,10 +382,10 @@ func (h *Hub) present(s *subscriber, of selection) bool {
 
 // gap announces since when a subscriber was sent nothing, and begins with the present.
 func (h *Hub) gap(s *subscriber, id, reason string, from position, of selection) bool {
-	s.reached = h.position
+	s.reached = h.prices.begin(from, h.position)
 	if s.feed != nil {
 		s.starve()
-		s.feed = h.newFeed(h.prices, s.caller.Grant.Budget, h.position, h.position)
+		s.feed = h.newFeed(h.prices, s.caller.Grant.Budget, s.reached, h.position)
 	}
 	s.settle()
 	cursor := h.reachedCursor(s)
@@ -377,7 +393,7 @@ func (h *Hub) gap(s *subscriber, id, reason string, from position, of selection)
 	if from != nil {
 		since = from.oldest()
 	}
-	until := h.position.newest()
+	until := s.reached.newest()
 	if until == 0 {
 		until = h.logTime() / int64(time.Second)
 	}

@@ -135,6 +135,8 @@ type memory interface {
 	oldest(at position) int64
 	// ahead means that a position lies further ahead than another replica may have read.
 	ahead(at position) bool
+	// begin is where one begins whose cursor is of another past; nil is no cursor.
+	begin(cursor, present position) position
 }
 
 func (l *line[E]) after(at, offered position) position {
@@ -144,6 +146,15 @@ func (l *line[E]) after(at, offered position) position {
 func (l *line[E]) second(at position) int64 { return at.newest() }
 func (l *line[E]) oldest(at position) int64 { return at.oldest() }
 func (l *line[E]) ahead(at position) bool   { return at.newest() > l.heads().newest()+aheadMost }
+
+// begin is at the present, or behind the cursor where another replica has read and sent more: seconds are the same in every view of a
+// log, so that one whose view was replaced is sent nothing twice.
+func (l *line[E]) begin(cursor, present position) position {
+	if cursor == nil || l.ahead(cursor) {
+		return present
+	}
+	return present.max(cursor)
+}
 
 const (
 	// offsetsFor is how long records are held, offsetsBatch how many are sent in a message.
@@ -261,6 +272,9 @@ func (l *offsetLine) ahead(at position) bool {
 	}
 	return false
 }
+
+// begin is at the present: offsets of another log say nothing about those of this one.
+func (l *offsetLine) begin(_, present position) position { return present }
 
 func (l *offsetLine) oldest(position) int64 { return 0 }
 
