@@ -17,6 +17,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 // rateTail is how far before its end the topic of quote rates is read at the start: every rate that
@@ -149,6 +150,12 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 	})
 	guard := resolve.NewGuard()
 	g.Go(func() error {
+		if err := rememberDoubts(ctx, in, guard); err != nil && ctx.Err() == nil {
+			in.Log.Warn("which markets were doubted before cannot be read: they count again for ten minutes", "error", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
 		return in.Tail(schemas.TopicCoinMarketsRaw, instance.ReferenceTail).Run(ctx, instance.FollowReferences(guard))
 	})
 	g.Go(func() error {
@@ -173,6 +180,20 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 		return (&processors.Runner{Unit: unit, Log: in.Stream, Logger: in.Log, Pace: pace, Metrics: in.Folding}).Run(ctx)
 	})
 	return g.Wait()
+}
+
+// doubtsFor is how far back markets are looked for that were doubted: one that is silent for longer is not doubted any more.
+const doubtsFor = time.Hour
+
+// rememberDoubts has a guard doubt the markets that the process before this one doubted. Prices do not wait for it.
+func rememberDoubts(ctx context.Context, in *instance.Instance, guard *resolve.Guard) error {
+	store, err := in.History(ctx)
+	if err != nil {
+		return err
+	}
+	return read.From(store).DoubtedMarkets(ctx, in.Clock.Now().Add(-doubtsFor), func(venue, symbol string, at time.Time) {
+		guard.Remember(venue, symbol, at.UnixNano())
+	})
 }
 
 // arrived waits for channels to be closed, which tails do that have reached the end they found; false if the context ended before.

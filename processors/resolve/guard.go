@@ -16,6 +16,8 @@ const (
 	referenceFor = time.Hour
 	// doubtAfter is how long a market must have contradicted the reference: a source may be minutes behind a crash.
 	doubtAfter = 10 * time.Minute
+	// silentFor is how long a doubted market may be silent, or this process not be there, without being believed again for doubtAfter.
+	silentFor = time.Hour
 )
 
 // Guard finds the markets that bear a coin's symbol and not its price: another coin of that name, which would halve the
@@ -23,12 +25,14 @@ const (
 // sources of reference data report than an outlier may be from the median, for doubtAfter on end, while at least as many
 // venues agree with that price as do not. So a source that is wrong itself makes nobody doubted, nor does one venue
 // alone. What is not heard here, in a process that resolves other partitions, is not counted: it makes the guard slower to
-// doubt, never quicker. Safe for concurrent use.
+// doubt, never quicker. A market that was doubted stays so over a silence, and over a restart by Remember. Safe for concurrent use.
 type Guard struct {
 	// some states that there is any reference.
 	some  atomic.Bool
 	mu    sync.Mutex
 	coins map[string]*guardedCoin
+	// before is when the log had markets as doubted that have not been heard yet.
+	before map[guardedMarket]int64
 }
 
 type guardedCoin struct {
@@ -43,8 +47,29 @@ type guardedMarket struct{ venue, symbol string }
 // opinion is the market's last price against the reference: since when it has been off, 0 where it agrees.
 type opinion struct{ heard, since int64 }
 
+// doubted means that it was off for long enough when it was last heard.
+func (o *opinion) doubted() bool { return o.since != 0 && o.heard-o.since >= int64(doubtAfter) }
+
 // NewGuard knows no reference yet, and doubts nothing.
-func NewGuard() *Guard { return &Guard{coins: map[string]*guardedCoin{}} }
+func NewGuard() *Guard {
+	return &Guard{coins: map[string]*guardedCoin{}, before: map[guardedMarket]int64{}}
+}
+
+// Remember takes what the log has of a market: it was doubted at a log time (Unix nanoseconds), by a process before this one.
+func (g *Guard) Remember(venue, symbol string, at int64) {
+	market := guardedMarket{venue, symbol}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.coins {
+		if o := c.markets[market]; o != nil {
+			if o.since != 0 {
+				o.since = min(o.since, at-int64(doubtAfter))
+			}
+			return // it was heard already
+		}
+	}
+	g.before[market] = at
+}
 
 // Apply takes a source's report of a coin's market.
 func (g *Guard) Apply(reported *eventsv1.CoinMarket) {
@@ -82,7 +107,7 @@ func (g *Guard) doubts(coinID string, market guardedMarket, usd float64, now int
 	}
 	o := c.markets[market]
 	if o == nil || now-o.heard > int64(schemas.FreshFor) {
-		o = &opinion{} // its price before a silence is not "on end"
+		o = &opinion{since: g.sinceBefore(market, o, now)}
 		c.markets[market] = o
 	}
 	o.heard = now
@@ -96,12 +121,27 @@ func (g *Guard) doubts(coinID string, market guardedMarket, usd float64, now int
 	return now-o.since >= int64(doubtAfter) && c.agreed(now)
 }
 
+// sinceBefore is since when a market that is heard after a silence has been off: its price before is not "on end", unless it was doubted.
+func (g *Guard) sinceBefore(market guardedMarket, last *opinion, now int64) int64 {
+	at, was := g.before[market]
+	delete(g.before, market)
+	switch {
+	case was && now-at <= int64(silentFor):
+		return at - int64(doubtAfter)
+	case last != nil && last.doubted() && now-last.heard <= int64(silentFor):
+		return last.since
+	}
+	return 0
+}
+
 // agreed reports whether at least as many venues agree with the reference as do not, of those that are heard.
 func (c *guardedCoin) agreed(now int64) bool {
 	off := map[string]bool{}
 	for m, o := range c.markets {
 		if now-o.heard > int64(schemas.FreshFor) {
-			delete(c.markets, m)
+			if !o.doubted() || now-o.heard > int64(silentFor) {
+				delete(c.markets, m)
+			}
 			continue
 		}
 		// A venue agrees if any of its markets does.

@@ -2,6 +2,7 @@ package resolve_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/marketlog/marketlog/processors"
@@ -27,24 +28,37 @@ func TestAMarketWithoutTheCoinsPriceIsDoubted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	rates := foldtest.NewRates()
-	foldtest.Run(t, root, "guard.txt", foldtest.Script{New: func() processors.Fold {
-		guard := resolve.NewGuard()
-		for _, report := range []struct{ source, id, price, at string }{
-			{"coingecko", "solana", "210", "09:00:00"},
-			{"coinpaprika", "sol-solana", "200", "10:00:00"},
-			{"coingecko", "dogecoin", "0.1", "10:00:00"},
-			{"coingecko", "cardano", "nonsense", "10:00:00"},
-			{"coingecko", "no-coin-of-ours", "1", "10:00:00"},
-		} {
-			at, err := foldtest.Time(report.at)
-			if err != nil {
-				t.Fatal(err)
+	// remembered are the log times at which the log has a market of SOL as doubted, by venue.
+	for script, remembered := range map[string]map[string]string{"guard.txt": nil, "guard_remembered.txt": {"poloniex SOL_USD": "09:59:00", "okx SOL-USD": "08:00:00"}} {
+		rates := foldtest.NewRates()
+		foldtest.Run(t, root, script, foldtest.Script{New: func() processors.Fold {
+			guard := resolve.NewGuard()
+			for _, report := range []struct{ source, id, price, at string }{
+				{"coingecko", "solana", "210", "09:00:00"},
+				{"coinpaprika", "sol-solana", "200", "10:00:00"},
+				{"coingecko", "dogecoin", "0.1", "10:00:00"},
+				{"coingecko", "cardano", "nonsense", "10:00:00"},
+				{"coingecko", "no-coin-of-ours", "1", "10:00:00"},
+			} {
+				guard.Apply(&eventsv1.CoinMarket{Source: report.source, SourceId: report.id, Price: report.price, IngestTime: instant(t, report.at)})
 			}
-			guard.Apply(&eventsv1.CoinMarket{Source: report.source, SourceId: report.id, Price: report.price, IngestTime: at})
-		}
-		return resolve.Unit(schemas.Coins(), overrides(t), corrections(t), scripted{rates}, guard).New(0)
-	}, Topic: schemas.TopicTicksRaw, Rates: rates})
+			for market, at := range remembered {
+				venue, symbol, _ := strings.Cut(market, " ")
+				guard.Remember(venue, symbol, instant(t, at))
+			}
+			return resolve.Unit(schemas.Coins(), overrides(t), corrections(t), scripted{rates}, guard).New(0)
+		}, Topic: schemas.TopicTicksRaw, Rates: rates})
+	}
+}
+
+// instant is a time of day of the scripts.
+func instant(t *testing.T, text string) int64 {
+	t.Helper()
+	at, err := foldtest.Time(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 // overrides are what operators set in all scripts.

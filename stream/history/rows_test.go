@@ -1,8 +1,10 @@
 package history_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -49,6 +51,25 @@ func tick(offset int64, k *eventsv1.Tick, flags schemas.Flag) logged {
 				Tick: k, CoinId: "bitcoin", QuoteId: "USD", Rate: 0.30000000000000004, RateTime: noon - 1, RateOffset: 1 << 40, Flags: uint32(flags),
 			}},
 		},
+	}
+}
+
+// Whoever resolves ticks after a restart asks which markets were doubted before it.
+func TestDoubtedMarketsAreFound(t *testing.T) {
+	store := newStore(t)
+	doubted := func(offset int64, venue string, at int64, coin string, flags schemas.Flag) logged {
+		of := tick(offset, &eventsv1.Tick{Venue: venue, Symbol: "SOL_USD", Base: "SOL", Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE, EventId: binary.BigEndian.AppendUint64(make([]byte, 8), uint64(offset)),
+			EventTime: at, IngestTime: at, Price: "2", Size: "1", Side: eventsv1.Side_SIDE_BUY}, flags)
+		of.record.(*eventsv1.ResolvedRecord).GetTick().CoinId = coin
+		return of
+	}
+	const second, both = int64(time.Second), schemas.Unmapped | schemas.Doubtful
+	insert(t, store, doubted(1, "poloniex", noon-5*second, "", both), doubted(2, "poloniex", noon-3*second, "", both|schemas.Late), doubted(3, "poloniex", noon-2*second, "solana", 0),
+		doubted(4, "gate", noon-second, "", schemas.Unmapped), doubted(5, "mexc", noon-3600*second, "", both), doubted(6, "kraken", noon, "solana", 0))
+	got := map[string]time.Time{}
+	err := read.From(store).DoubtedMarkets(t.Context(), time.Unix(0, noon).Add(-time.Minute), func(venue, symbol string, at time.Time) { got[venue+" "+symbol] = at })
+	if want := map[string]time.Time{"poloniex SOL_USD": time.Unix(0, noon).Add(-3 * time.Second).UTC()}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 }
 

@@ -1,0 +1,35 @@
+package resolve
+
+import (
+	"testing"
+	"time"
+
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+// What the log has of a market may be read only when the market was heard already: it counts for one that is off, and for no other.
+func TestADoubtThatIsReadLateCounts(t *testing.T) {
+	now := time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC).UnixNano()
+	guard := NewGuard()
+	guard.Apply(&eventsv1.CoinMarket{Source: "coinpaprika", SourceId: "sol-solana", Price: "200", IngestTime: now})
+	agrees, off := guardedMarket{"kraken", "SOL/USD"}, guardedMarket{"poloniex", "SOL_USD"}
+	for _, c := range []struct {
+		market guardedMarket
+		usd    float64
+	}{{agrees, 201}, {off, 2}} {
+		if guard.doubts("solana", c.market, c.usd, now) {
+			t.Errorf("%v is doubted at once", c.market)
+		}
+	}
+	for _, market := range []guardedMarket{agrees, off} {
+		guard.Remember(market.venue, market.symbol, now-int64(time.Minute))
+	}
+	now += int64(time.Second)
+	if guard.doubts("solana", agrees, 201, now) || !guard.doubts("solana", off, 2, now) {
+		t.Error("want that the market which is off is doubted, and the other is not")
+	}
+	now += int64(time.Second)
+	if guard.doubts("solana", agrees, 2, now) {
+		t.Error("a market that agreed is doubted as soon as it is off")
+	}
+}
