@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,9 +63,10 @@ func newCluster(t *testing.T, binary string, s *scene, short bool) *cluster {
 	var server string
 	freePorts(t, &c.sql, &server)
 	c.kafka = c.broker.Addr()
-	own := []string{
+	reader := []string{setting("sql.user", "reader"), setting("sql.password_file", c.secret(t, "reader"))}
+	own := append(slices.Clone(reader),
 		setting("clickhouse.listen", server), setting("clickhouse.password_file", c.secret(t, "password")), setting("sql_listen", c.sql),
-	}
+	)
 	c.environment = append(onlyScripted(t, binary, s.coinbase, s.kraken),
 		setting("kafka.brokers", c.kafka), setting("redis.addr", c.redis.Addr()), setting("clickhouse.addr", server),
 		setting("clickhouse.password_file", filepath.Join(c.dir, "password")), setting("auth.pepper_file", c.secret(t, "pepper")),
@@ -73,8 +75,11 @@ func newCluster(t *testing.T, binary string, s *scene, short bool) *cluster {
 		c.environment = append(c.environment, s.polled.settings(short)...)
 	}
 	c.add(t, engineNode, own)
-	for _, name := range []string{produceNode, processNodeA, processNodeB, processNodeC, queryNodeA, queryNodeB} {
+	for _, name := range []string{produceNode, processNodeA, processNodeB, processNodeC} {
 		c.add(t, name, c.environment)
+	}
+	for _, name := range []string{queryNodeA, queryNodeB} {
+		c.add(t, name, slices.Concat(c.environment, reader))
 	}
 	s.in = &c.installation
 	return c
@@ -201,6 +206,46 @@ func (n *node) summaries(t *testing.T, key string) map[string]summary {
 		select {
 		case <-t.Context().Done():
 		case <-time.After(time.Second):
+		}
+	}
+}
+
+// checkSQL asks the same rows by a key over the API and at the SQL port of the engine's node: over the API a process that holds no tables
+// asks the engine's, as a user that reads only.
+func (n *node) checkSQL(t *testing.T, in *installation, key string) {
+	t.Helper()
+	ask := func(statement string) (status int, body string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+n.rest+"/api/v1/sql?format=CSVWithNames", strings.NewReader(statement))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+key)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatalf("asking %s: %v\n%s", n.name, err, n.tail())
+		}
+		defer answer.Body.Close()
+		raw, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatalf("reading an answer of %s: %v", n.name, err)
+		}
+		return answer.StatusCode, string(raw)
+	}
+	const prices = "SELECT coin_id, count() AS rows, max(time) AS newest FROM v_prices GROUP BY coin_id ORDER BY coin_id"
+	want, err := in.query(t.Context(), prices+" FORMAT CSVWithNames")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := ask(prices); status != http.StatusOK || body != string(want) || strings.Count(body, "\n") < 2 {
+		t.Errorf("a statement over %s: got %d %.500s\nwant %.500s", n.name, status, body, want)
+	}
+	for statement, want := range map[string]string{
+		"SELECT * FROM v_usage":       "kept from this interface",
+		"DROP TABLE marketlog.prices": "READONLY",
+		"SELECT nothing FROM v_coins": "Unknown expression identifier",
+	} {
+		if status, body := ask(statement); status != http.StatusBadRequest || !strings.Contains(body, want) && want != "READONLY" {
+			t.Errorf("%s over %s: got %d %.500s, want 400 %s", statement, n.name, status, body, want)
 		}
 	}
 }

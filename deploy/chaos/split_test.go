@@ -179,6 +179,9 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 			}
 		}
 	}
+	for _, n := range replicas {
+		n.checkSQL(t, &r.cluster.installation, key)
+	}
 	going.check(t, published)
 	prices, err := oracle.Read(ctx, r.cluster.kafka, schemas.TopicPrices)
 	if err != nil {

@@ -212,6 +212,10 @@ type SQLConfig struct {
 	MemoryBytes int64 `koanf:"memory_bytes"`
 	// Hosts are names, beside addresses and localhost, by which the port is reached.
 	Hosts []string `koanf:"hosts"`
+	// User, with its password, is the one as whom POST /api/v1/sql asks the server at clickhouse.addr, and by whom `marketlog engine`
+	// knows such statements; it may only read. Empty: that path answers where the embedded engine runs only.
+	User         string `koanf:"user"`
+	PasswordFile string `koanf:"password_file"`
 }
 
 // AuthConfig reports who may ask.
@@ -406,6 +410,14 @@ func (c Config) Validate() error {
 	}
 	if b := c.SQL.MemoryBytes; b < 256<<20 {
 		f.add("sql.memory_bytes", strconv.FormatInt(b, 10), "is too little for the engine", "use 268435456 (256 MiB) or more")
+	}
+	if c.SQL.User != "" {
+		f.required("sql.password_file", c.SQL.PasswordFile, "name a file that holds the password of sql.user")
+		if c.SQL.User == c.ClickHouse.User {
+			f.add("sql.user", c.SQL.User, "is clickhouse.user, which may write", "make a user that may only read (docs/deployment.md)")
+		}
+	} else if c.SQL.PasswordFile != "" {
+		f.add("sql.password_file", c.SQL.PasswordFile, "goes with sql.user", "set both or none")
 	}
 	if b := c.Stream.RingBytes; b < 1<<20 || b > 4<<30 {
 		f.add("stream.ring_bytes", strconv.Itoa(b), "is outside 1048576 to 4294967296", "use 67108864 (64 MiB)")

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"crypto/sha256"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"maps"
@@ -119,7 +120,7 @@ func TestComposeConfinesEveryService(t *testing.T) {
 func TestComposeSecretsAreKept(t *testing.T) {
 	folder := t.TempDir()
 	secrets := filepath.Join(folder, "secrets")
-	for _, name := range []string{"secrets/make.sh", "clickhouse/analyst.xml"} {
+	for _, name := range []string{"secrets/make.sh", "clickhouse/analyst.xml", "clickhouse/reader.xml"} {
 		content, err := os.ReadFile(filepath.Join("..", name))
 		if err == nil {
 			err = errors.Join(os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(folder, name), content, 0o600))
@@ -136,16 +137,21 @@ func TestComposeSecretsAreKept(t *testing.T) {
 	if stat, err := os.Stat(secrets); err != nil || stat.Mode().Perm() != 0o700 {
 		t.Errorf("the folder of the secrets has mode %v, %v", stat.Mode(), err)
 	}
-	password, err := os.ReadFile(filepath.Join(secrets, "analyst_password"))
-	if err != nil || len(password) != 64 {
-		t.Fatalf("the analysts' password has %d bytes, %v", len(password), err)
-	}
-	user, err := os.ReadFile(filepath.Join(secrets, "analyst.xml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("<password_sha256_hex>%x</password_sha256_hex>", sha256.Sum256(password)); !strings.Contains(string(user), want) || strings.Contains(string(user), "no_password") {
-		t.Errorf("analysts are not asked for their password:\n%s", user)
+	for _, name := range []string{"analyst", "reader"} {
+		password, err := os.ReadFile(filepath.Join(secrets, name+"_password"))
+		if err != nil || len(password) != 64 {
+			t.Fatalf("the password of %s has %d bytes, %v", name, len(password), err)
+		}
+		user, err := os.ReadFile(filepath.Join(secrets, name+".xml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("<password_sha256_hex>%x</password_sha256_hex>", sha256.Sum256(password)); !strings.Contains(string(user), want) || strings.Contains(string(user), "no_password") {
+			t.Errorf("%s is not asked for its password:\n%s", name, user)
+		}
+		if err := xml.Unmarshal(user, new(struct{ XMLName xml.Name })); err != nil {
+			t.Errorf("the users' file of %s cannot be read: %v", name, err)
+		}
 	}
 	for name, secret := range composeProject(t).Secrets {
 		if _, err := os.Stat(filepath.Join(secrets, filepath.Base(secret.File))); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/query/sql"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/archive"
@@ -88,11 +89,13 @@ type Instance struct {
 	engineMu sync.Mutex // is held while the engine opens
 	engine   *engine.Engine
 
-	mu      sync.Mutex
-	broker  *embedded.Broker
-	people  *sqlport.Reader // runs people's statements; nil: none
-	history *history.Store
-	latest  *latest.Store
+	mu     sync.Mutex
+	broker *embedded.Broker
+	people *sqlport.Reader // runs people's statements; nil: none
+	// sqlServer runs those of callers with a key on the configured server; nil: none.
+	sqlServer *sql.Server
+	history   *history.Store
+	latest    *latest.Store
 	// archive is where the log is kept, archiving how that goes; nil: the log is not archived.
 	archive   archive.Store
 	archiving *archiveState

@@ -3,6 +3,7 @@ package instance
 import (
 	"net/http"
 
+	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
 	"github.com/marketlog/marketlog/query/sql"
@@ -37,12 +38,35 @@ func (in *Instance) OperatorSQL() http.Handler {
 	return in.people.Operator()
 }
 
+// OpenSQLServer makes KnownSQL ask the configured server, where there is one and a user that may only read it.
+func (in *Instance) OpenSQLServer() error {
+	c := in.Config
+	if len(c.ClickHouse.Addr) == 0 || c.SQL.User == "" {
+		return nil
+	}
+	password, err := config.ReadSecret("sql.password_file", c.SQL.PasswordFile)
+	if err != nil {
+		return err
+	}
+	tls, err := config.ClientTLS("clickhouse.tls", c.ClickHouse.TLS)
+	if err != nil {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.sqlServer = sql.NewServer(sql.ServerConfig{Addr: c.ClickHouse.Addr[0], User: c.SQL.User, Password: password, TLS: tls, Statements: c.SQL.Statements, Log: in.Log})
+	return nil
+}
+
 // KnownSQL runs statements of those who have shown a key; nil where no SQL is served.
 func (in *Instance) KnownSQL() sql.Engine {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.people == nil {
-		return nil
+	switch {
+	case in.people != nil:
+		return in.people
+	case in.sqlServer != nil:
+		return in.sqlServer
 	}
-	return in.people
+	return nil
 }

@@ -355,6 +355,9 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, tabl
 	if err != nil {
 		return nil, err
 	}
+	if err := a.in.OpenSQLServer(); err != nil {
+		return nil, err
+	}
 	statements := sql.New(a.in.KnownSQL)
 	shown, err := pages.New(pages.Config{
 		Listen: a.front.addr, Simulated: simulated, Hosts: a.in.Config.Page.Hosts, Version: operations.Version(),

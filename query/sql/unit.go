@@ -88,7 +88,7 @@ func (u *Unit) serve(c *fiber.Ctx, gate Gate) error {
 	}
 	engine := u.engine()
 	if engine == nil {
-		return query.NotFound("this process runs no SQL; ask the one that holds the tables")
+		return query.NotFound("this process runs no SQL: it holds no tables, and has no sql.user by which to ask the server that does")
 	}
 	if !u.enter(who.Grant.Budget) {
 		return &query.Error{Status: http.StatusTooManyRequests, Code: query.CodeRateLimit, RetryAfter: 1,

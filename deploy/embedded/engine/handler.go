@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -206,15 +207,20 @@ func (h *handler) admit(r *http.Request) bool {
 	if h.password == nil {
 		return true
 	}
-	given := r.URL.Query().Get("password")
-	if _, p, ok := r.BasicAuth(); ok {
-		given = p
-	}
-	if key := r.Header.Get("X-ClickHouse-Key"); key != "" {
-		given = key
-	}
+	_, given := Credentials(r)
 	got, want := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(*h.password))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1 && *h.password != ""
+}
+
+// Credentials are the user and the password of a request, from wherever ClickHouse's HTTP interface takes them: its own headers, HTTP Basic
+// or parameters, in this order. What is not given is empty.
+func Credentials(r *http.Request) (user, password string) {
+	values := r.URL.Query()
+	user, password = values.Get("user"), values.Get("password")
+	if u, p, ok := r.BasicAuth(); ok {
+		user, password = u, p
+	}
+	return cmp.Or(r.Header.Get("X-ClickHouse-User"), user), cmp.Or(r.Header.Get("X-ClickHouse-Key"), password)
 }
 
 func fail(w http.ResponseWriter, err error) {

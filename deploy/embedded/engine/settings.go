@@ -97,7 +97,7 @@ func (r rules) settle(given []setting) ([]setting, error) {
 			if v > 0 && v < limit { // 0 means without a limit
 				settled = append(settled, s)
 			}
-		case known && value == s.value, ofWriting[s.name]:
+		case known && value == s.value, ofWriting[s.name], s.name == "readonly" && s.value == "2": // all that is read only already
 		case s.name == "output_format_schema": // it would write a file
 			return nil, exception(codeReadonly, "Cannot modify 'output_format_schema' setting in readonly mode")
 		case shaping[s.name], slices.ContainsFunc(shapes, func(prefix string) bool { return strings.HasPrefix(s.name, prefix) }):

@@ -37,7 +37,7 @@ func (r *Reader) Ask(ctx context.Context, client string, parameters url.Values, 
 	}
 	b.asked = r.ask(c)
 	b.asked.ends = time.Now().Add(r.opt.Known.Time + overTime)
-	request, err := http.NewRequest(http.MethodPost, "http://sql/known/?"+parameters.Encode(), strings.NewReader(statement))
+	request, err := http.NewRequest(http.MethodPost, "http://sql"+pathKnown+"/?"+parameters.Encode(), strings.NewReader(statement))
 	if err != nil {
 		b.finish()
 		return nil, fmt.Errorf("asking the SQL process: %w", err)

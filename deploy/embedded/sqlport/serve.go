@@ -27,13 +27,25 @@ func (r *Reader) People() http.Handler {
 			fmt.Fprintf(w, "Code: 516. DB::Exception: %v. (AUTHENTICATION_FAILED)\n", err)
 			return
 		}
-		r.serve(w, q, "/people", q.RemoteAddr)
+		client, _, err := net.SplitHostPort(q.RemoteAddr)
+		if err != nil {
+			client = q.RemoteAddr
+		}
+		r.serve(w, q, "/people", client)
+	})
+}
+
+// Known serves the same within Options.Known to other processes, for those whom they know: the parameter quota_key names whom. It belongs
+// behind a password.
+func (r *Reader) Known() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r.serve(w, q, pathKnown, "known:"+q.URL.Query().Get("quota_key"))
 	})
 }
 
 // Operator serves the same with nothing hidden. It belongs behind something that only operators reach.
 func (r *Reader) Operator() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { r.serve(w, q, "/operator", "operator:") })
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { r.serve(w, q, "/operator", "operator") })
 }
 
 // local refuses what a web page of another site sends by way of somebody's browser, also under a name of its own that it
@@ -65,7 +77,11 @@ const (
 	stallAfter = 30 * time.Second
 )
 
-func (r *Reader) serve(w http.ResponseWriter, q *http.Request, to, remote string) {
+// pathKnown is where the child runs statements within Options.Known.
+const pathKnown = "/known"
+
+// serve runs a statement at a path of the child, for a client.
+func (r *Reader) serve(w http.ResponseWriter, q *http.Request, to, client string) {
 	switch {
 	case q.URL.Path == "/ping" || q.URL.Path == "/replicas_status":
 		if err := r.owner.Ping(); err != nil {
@@ -93,10 +109,6 @@ func (r *Reader) serve(w http.ResponseWriter, q *http.Request, to, remote string
 		return
 	}
 	_ = control.SetReadDeadline(time.Time{})
-	client, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		client = remote
-	}
 	place, err := r.slots.take(q.Context(), client, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
@@ -118,6 +130,11 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 		return
 	}
 	a := r.ask(c)
+	limit := r.opt.Limits.Time
+	if to == pathKnown {
+		limit = r.opt.Known.Time
+		a.ends = time.Now().Add(limit + overTime)
+	}
 	// The child is asked to end the statement, and is not hung up on: its answer states when it has ended.
 	request, err := http.NewRequest(q.Method, "http://sql"+to+"/?"+q.URL.RawQuery, bytes.NewReader(body))
 	if err != nil {
@@ -143,7 +160,7 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 		return
 	case a.late.Load():
 		<-c.ended
-		r.refuse(w, http.StatusRequestTimeout, 159, "TIMEOUT_EXCEEDED", fmt.Sprintf("Timeout exceeded: the statement was not planned within %v", r.opt.Limits.Time+overTime))
+		r.refuse(w, http.StatusRequestTimeout, 159, "TIMEOUT_EXCEEDED", fmt.Sprintf("Timeout exceeded: the statement was not planned within %v", limit+overTime))
 		return
 	default:
 		w.Header().Set("Retry-After", "1")
