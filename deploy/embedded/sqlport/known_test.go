@@ -20,7 +20,7 @@ import (
 // leave no place behind.
 func TestOtherProcessesAskForThoseTheyKnow(t *testing.T) {
 	limits := engine.DefaultLimits()
-	limits.Time, limits.Memory, limits.Rows = time.Second, 64<<20, 100_000
+	limits.Time, limits.Memory, limits.Rows = sql.Time, 64<<20, 100_000
 	i := install(t, func(o *Options) { o.Known, o.Statements = limits, 4 })
 	server := httptest.NewServer(i.reader.Known())
 	t.Cleanup(server.Close)
