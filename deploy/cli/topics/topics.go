@@ -187,6 +187,9 @@ func topicLag(ctx context.Context, t topics, _ []string) error {
 		committed, lag := "lock", "-"
 		if !r.Lock {
 			committed, lag = strconv.FormatInt(*r.Committed, 10), strconv.FormatInt(*r.Lag, 10)
+			if *r.Committed < 0 {
+				committed = "none"
+			}
 		}
 		return []any{r.Group, r.State, r.Topic, r.Partition, committed, r.End, lag}
 	})
