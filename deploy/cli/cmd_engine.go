@@ -25,7 +25,11 @@ It also serves read-only SQL over the tables in its data directory, for analysts
 	serve := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if supervised, _ := cmd.Flags().GetBool(supervisedFlag); supervised {
-			cmd.SetContext(onLeash(cmd.Context(), rt.Stdin))
+			leash, err := leashOf(rt.Stdin)
+			if err != nil {
+				return err
+			}
+			cmd.SetContext(onLeash(cmd.Context(), leash))
 			return serve(cmd, args)
 		}
 		cfg, settings, err := rt.Load(cmd)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
 	"github.com/marketlog/marketlog/deploy/supervise"
@@ -85,6 +87,24 @@ func runSupervised(ctx context.Context, rt *command.Runtime, program string, std
 	close(ended)
 	asked.Wait()
 	return err
+}
+
+// leashOf is the pipe that a child's standard input is, as a file that waits in the runtime's poller and not in a system call: a read that the
+// system begins anew after the process was stopped and went on has been seen to fail with EAGAIN, which is no end of the pipe. Its descriptor
+// is another one, which nothing else in this process takes for standard input.
+func leashOf(stdin io.Reader) (io.Reader, error) {
+	file, ok := stdin.(*os.File)
+	if !ok {
+		return stdin, nil
+	}
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the pipe of the supervisor: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "supervisor"), nil
 }
 
 // onLeash is the context of a child: it ends when the supervisor asks for it. When the supervisor is gone without having

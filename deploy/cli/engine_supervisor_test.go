@@ -166,3 +166,46 @@ func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
 		t.Errorf("after it was asked to stop: %v\n%s", err, output.String())
 	}
 }
+
+// A process that is stopped and goes on, as with a laptop's lid, has not lost its supervisor, also where its end of the pipe does not wait.
+func TestEngineThatWasStoppedGoesOn(t *testing.T) {
+	_, binary, password, dir := engineFiles(t)
+	child := exec.Command(binary, "engine", "--"+supervisedFlag, "--data-dir", dir, "--sql-listen", "", "--clickhouse-listen", deploytest.FreeAddr(t), "--metrics-listen", deploytest.FreeAddr(t))
+	child.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
+	var output bytes.Buffer
+	child.Stdout, child.Stderr = &output, &output
+	reading, leash, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Close()
+	child.Stdin = reading
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill() })
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if info, ok, err := admin.RunningInstance(dir); err == nil && ok && info.Engine != "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("within a minute: no engine\n%s", output.String())
+		}
+	}
+	// Both processes have the same open file.
+	if err := syscall.SetNonblock(int(reading.Fd()), true); err != nil {
+		t.Fatal(err)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := child.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if _, err := io.WriteString(leash, "stop\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err != nil {
+		t.Errorf("after it was stopped, went on and was asked to end: %v\n%s", err, output.String())
+	}
+}
