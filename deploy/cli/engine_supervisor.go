@@ -89,9 +89,8 @@ func runSupervised(ctx context.Context, rt *command.Runtime, program string, std
 	return err
 }
 
-// leashOf is the pipe that a child's standard input is, as a file that waits in the runtime's poller and not in a system call: a read that the
-// system begins anew after the process was stopped and went on has been seen to fail with EAGAIN, which is no end of the pipe. Its descriptor
-// is another one, which nothing else in this process takes for standard input.
+// leashOf is the pipe that a child's standard input is, under a descriptor of its own: the engine takes standard input away (engine.Open). It
+// is read through the runtime's poller, to which a read that the system begins anew and that finds nothing is no end of the pipe.
 func leashOf(stdin io.Reader) (io.Reader, error) {
 	file, ok := stdin.(*os.File)
 	if !ok {

@@ -133,29 +133,38 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 	})
 }
 
-// A supervisor that is killed while its child stops must not turn an orderly end into a kill.
-func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
+// superviseByHand starts an engine whose supervisor is the test, and waits until it serves; leash is the pipe that holds both together, with
+// its reading end.
+func superviseByHand(t *testing.T) (child *exec.Cmd, leash, reading *os.File, output *bytes.Buffer) {
+	t.Helper()
 	_, binary, password, dir := engineFiles(t)
-	child := exec.Command(binary, "engine", "--"+supervisedFlag, "--data-dir", dir, "--sql-listen", "", "--clickhouse-listen", deploytest.FreeAddr(t), "--metrics-listen", deploytest.FreeAddr(t))
+	output = &bytes.Buffer{}
+	child = exec.Command(binary, "engine", "--"+supervisedFlag, "--data-dir", dir, "--sql-listen", "", "--clickhouse-listen", deploytest.FreeAddr(t), "--metrics-listen", deploytest.FreeAddr(t))
 	child.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
-	var output bytes.Buffer
-	child.Stdout, child.Stderr = &output, &output
-	leash, err := child.StdinPipe()
+	child.Stdout, child.Stderr = output, output
+	reading, leash, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _, _ = reading.Close(), leash.Close() })
+	child.Stdin = reading
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = child.Process.Kill() })
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if info, ok, err := admin.RunningInstance(dir); err == nil && ok && info.Engine != "" {
-			break
+			return child, leash, reading, output
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("within a minute: no engine\n%s", output.String())
 		}
 	}
+}
+
+// A supervisor that is killed while its child stops must not turn an orderly end into a kill.
+func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
+	child, leash, _, output := superviseByHand(t)
 	if _, err := io.WriteString(leash, "stop\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,29 +178,7 @@ func TestEngineThatWasAskedToStopEndsInOrder(t *testing.T) {
 
 // A process that is stopped and goes on, as with a laptop's lid, has not lost its supervisor, also where its end of the pipe does not wait.
 func TestEngineThatWasStoppedGoesOn(t *testing.T) {
-	_, binary, password, dir := engineFiles(t)
-	child := exec.Command(binary, "engine", "--"+supervisedFlag, "--data-dir", dir, "--sql-listen", "", "--clickhouse-listen", deploytest.FreeAddr(t), "--metrics-listen", deploytest.FreeAddr(t))
-	child.Env = append(os.Environ(), "MARKETLOG_CLICKHOUSE_PASSWORD_FILE="+password)
-	var output bytes.Buffer
-	child.Stdout, child.Stderr = &output, &output
-	reading, leash, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reading.Close()
-	child.Stdin = reading
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = child.Process.Kill() })
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if info, ok, err := admin.RunningInstance(dir); err == nil && ok && info.Engine != "" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("within a minute: no engine\n%s", output.String())
-		}
-	}
+	child, leash, reading, output := superviseByHand(t)
 	// Both processes have the same open file.
 	if err := syscall.SetNonblock(int(reading.Fd()), true); err != nil {
 		t.Fatal(err)
@@ -207,5 +194,44 @@ func TestEngineThatWasStoppedGoesOn(t *testing.T) {
 	}
 	if err := child.Wait(); err != nil {
 		t.Errorf("after it was stopped, went on and was asked to end: %v\n%s", err, output.String())
+	}
+}
+
+// The library takes what is in standard input at an INSERT for rows.
+func TestEngineLeavesStandardInputAlone(t *testing.T) {
+	folder, binary, _, dir := engineFiles(t)
+	path := filepath.Join(folder, "input")
+	if err := os.WriteFile(path, []byte("1\n2\n3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	input, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	var output bytes.Buffer
+	command := exec.Command(binary, "run", "--feeds", "none", "--data-dir", dir, "--listen", deploytest.FreeAddr(t), "--sql-listen", deploytest.FreeAddr(t), "--kafka-listen", deploytest.FreeAddr(t), "--metrics-listen", "")
+	command.Stdin, command.Stdout, command.Stderr = input, &output, &output
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if info, ok, err := admin.RunningInstance(dir); err == nil && ok && info.SQLListen != "" {
+			break // its tables are made, and their versions inserted
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("within a minute: no instance\n%s", output.String())
+		}
+	}
+	// Both processes have the same open file.
+	if at, err := input.Seek(0, io.SeekCurrent); err != nil || at != 0 {
+		t.Errorf("%d bytes of standard input were read, %v", at, err)
+	}
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("stopping: %v\n%s", err, output.String())
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Options of an engine. The zero value is good.
@@ -58,7 +60,8 @@ type Engine struct {
 	counter atomic.Uint64
 }
 
-// Open starts the engine on the tables in dir, which it makes if need be. It fails if another process holds dir, with
+// Open starts the engine on the tables in dir, which it makes if need be. From then on standard input, descriptor 0, is empty: whoever needs
+// it reads it before, or has a descriptor of its own. It fails if another process holds dir, with
 // ErrOpen if this process has an open engine, and with ErrNoLibrary if the library is not there.
 func Open(dir string, opt Options) (*Engine, error) {
 	path, err := Find(opt.Library)
@@ -92,9 +95,27 @@ const configuration = `<clickhouse>
 </clickhouse>
 `
 
+// emptyStdin makes descriptor 0 one that holds nothing. At each INSERT the library does as ClickHouse's own command does: it makes standard
+// input one that does not wait, takes a megabyte of what is there for rows, and makes it wait again. So it took what was meant for others, and a
+// read that began anew meanwhile failed with EAGAIN.
+func emptyStdin() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return fmt.Errorf("taking standard input from the engine: %w", err)
+	}
+	defer null.Close()
+	if err := unix.Dup2(int(null.Fd()), 0); err != nil {
+		return fmt.Errorf("taking standard input from the engine: %w", err)
+	}
+	return nil
+}
+
 func open(path, dir string, opt Options) (*Engine, error) {
 	lib, err := load(path)
 	if err != nil {
+		return nil, err
+	}
+	if err := emptyStdin(); err != nil {
 		return nil, err
 	}
 	if opt.Connections == 0 {
