@@ -266,7 +266,10 @@ func (r *splitRound) engineDies() {
 		if info.PID == n.life.Pid {
 			return fmt.Errorf("process %d is the one that was started, and serves itself", info.PID)
 		}
-		return syscall.Kill(info.PID, syscall.SIGKILL) // fails while run.json is of a life before
+		if parent, err := parentOf(info.PID); err != nil || parent != n.life.Pid {
+			return fmt.Errorf("process %d is of a life before: its parent is %d, %v", info.PID, parent, err) // one that was killed right now may still be ending
+		}
+		return syscall.Kill(info.PID, syscall.SIGKILL)
 	})
 	eventually(r.t, "the supervisor seeing it", time.Minute, func() error {
 		if n := r.countEngineDeaths(); n != r.engineDeaths+1 {
@@ -275,6 +278,17 @@ func (r *splitRound) engineDies() {
 		return nil
 	})
 	r.engineDeaths++
+}
+
+// parentOf is the process that started a process.
+func parentOf(pid int) (parent int, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, text, _ := strings.Cut(string(status), "\nPPid:")
+	_, err = fmt.Sscan(text, &parent)
+	return parent, err
 }
 
 func (r *splitRound) countEngineDeaths() int {
