@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,27 +32,31 @@ var explained = map[string]string{
 	"/api/v1/fiat/{symbol}":           "/api/v1/fiat/EUR",
 	"/api/v1/charts/{coinId}":         "/api/v1/charts/bitcoin?timeframe=1h",
 	// Of lists not each number is asked for: those of a row are made alike.
-	"/api/v1/stablecoins/index":                  "/api/v1/stablecoins/index?limit=2",
-	"/api/v1/stablecoins/{symbol}/peg-stability": "/api/v1/stablecoins/EURC/peg-stability?window=1h",
-	"/api/v1/earn/products":                      "/api/v1/earn/products?limit=3",
-	"/api/v1/rates":                              "/api/v1/rates?category=lending&limit=3",
-	"/api/v1/coins/{coinId}/market-data":         "/api/v1/coins/ethereum/market-data",
-	"/api/v1/coins/top":                          "/api/v1/coins/top?limit=2",
-	"/api/v1/coins/trending":                     "/api/v1/coins/trending?limit=2",
-	"/api/v1/coins/recent":                       "/api/v1/coins/recent?limit=2",
-	"/api/v1/global-stats/movers":                "/api/v1/global-stats/movers?segment=1-50&limit=1",
-	"/api/v1/global-stats/movers/{rankRange}":    "/api/v1/global-stats/movers/1-250?limit=1",
-	"/api/v1/global-stats/summary":               "/api/v1/global-stats/summary",
-	"/api/v1/global-stats/defi/lending":          "/api/v1/global-stats/defi/lending",
-	"/api/v1/global-stats/defi/staking":          "/api/v1/global-stats/defi/staking",
-	"/api/v1/global-stats/defi/borrowing":        "/api/v1/global-stats/defi/borrowing",
-	"/api/v1/prices":                             "/api/v1/prices?symbols=BTC,USDT",
-	"/api/v1/prices/summary":                     "/api/v1/prices/summary",
-	"/api/v1/charts/{coinId}/current":            "/api/v1/charts/bitcoin/current",
-	"/api/v1/rates/summary":                      "/api/v1/rates/summary",
-	"/api/v1/rates/{symbol}":                     "/api/v1/rates/BTC?category=price",
-	"/api/v1/coins/with-rates":                   "/api/v1/coins/with-rates?category=borrowing&limit=2",
-	"/api/v1/coins/featured":                     "/api/v1/coins/featured?limit=2",
+	"/api/v1/stablecoins/index":                         "/api/v1/stablecoins/index?limit=2",
+	"/api/v1/stablecoins/{symbol}/peg-stability":        "/api/v1/stablecoins/EURC/peg-stability?window=1h",
+	"/api/v1/earn/products":                             "/api/v1/earn/products?limit=3",
+	"/api/v1/rates":                                     "/api/v1/rates?category=lending&limit=3",
+	"/api/v1/coins/{coinId}/market-data":                "/api/v1/coins/ethereum/market-data",
+	"/api/v1/coins/top":                                 "/api/v1/coins/top?limit=2",
+	"/api/v1/coins/trending":                            "/api/v1/coins/trending?limit=2",
+	"/api/v1/coins/recent":                              "/api/v1/coins/recent?limit=2",
+	"/api/v1/global-stats/movers":                       "/api/v1/global-stats/movers?segment=1-50&limit=1",
+	"/api/v1/global-stats/movers/{rankRange}":           "/api/v1/global-stats/movers/1-250?limit=1",
+	"/api/v1/global-stats/summary":                      "/api/v1/global-stats/summary",
+	"/api/v1/global-stats/defi/lending":                 "/api/v1/global-stats/defi/lending",
+	"/api/v1/global-stats/defi/staking":                 "/api/v1/global-stats/defi/staking",
+	"/api/v1/global-stats/defi/borrowing":               "/api/v1/global-stats/defi/borrowing",
+	"/api/v1/global-stats/metrics/history/{metricType}": "/api/v1/global-stats/metrics/history/total_market_cap",
+	"/api/v1/global-stats/metrics/ohlc/{metricType}":    "/api/v1/global-stats/metrics/ohlc/btc_dominance",
+	"/api/v1/global-stats/defi/history/{metricType}":    "/api/v1/global-stats/defi/history/lending_tvl",
+	"/api/v1/global-stats/defi/ohlc/{metricType}":       "/api/v1/global-stats/defi/ohlc/defi_tvl",
+	"/api/v1/prices":                                    "/api/v1/prices?symbols=BTC,USDT",
+	"/api/v1/prices/summary":                            "/api/v1/prices/summary",
+	"/api/v1/charts/{coinId}/current":                   "/api/v1/charts/bitcoin/current",
+	"/api/v1/rates/summary":                             "/api/v1/rates/summary",
+	"/api/v1/rates/{symbol}":                            "/api/v1/rates/BTC?category=price",
+	"/api/v1/coins/with-rates":                          "/api/v1/coins/with-rates?category=borrowing&limit=2",
+	"/api/v1/coins/featured":                            "/api/v1/coins/featured?limit=2",
 }
 
 const (
@@ -229,10 +234,16 @@ func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, foun
 		inside := append(slices.Clip(around), v)
 		for name, property := range schema.Properties {
 			number, named := property.Value.Extensions[query.ExplainExtension].(string)
+			if strings.HasPrefix(number, "metric/") && v["origin"] == "backfill" {
+				continue // what a source reported afterwards is not explained
+			}
 			if _, is := v[name].(float64); is && named {
 				found[braces.ReplaceAllStringFunc(number, func(field string) string {
 					for _, object := range slices.Backward(inside) {
 						if value, ok := object[strings.Trim(field, "{}")]; ok {
+							if number, numeric := value.(float64); numeric {
+								return strconv.FormatFloat(number, 'f', -1, 64)
+							}
 							return fmt.Sprint(value)
 						}
 					}

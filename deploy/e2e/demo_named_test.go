@@ -25,15 +25,14 @@ var (
 var unnamed = map[string]string{
 	// Points of series and what is worked out of a whole series.
 	"ChartsChart": "prices", "ChartsRateChart": "rates", "ChartsRatePoint": "close high low open providers rate", "ChartsRateStats": "avgRate changePct maxRate minRate",
-	"ChartsStats": "avgPrice changePct maxPrice minPrice", "CoinsPoint": "value", "CoinsTableRow": "sparkline7d", "GlobalstatsMetricCandle": "avg close coverage high low open",
-	"GlobalstatsMetricPoint": "coverage value", "GlobalstatsPoint": "value", "RatesPastEntry": "rate", "RatesPastMetadata": "apr close high low mean open tvlUsd",
-	"RatesSeries": "points tvlUsd", "RatesSeriesStats": "avgRate changePct latestRate maxRate minRate", "StablecoinsEpisode": "troughBps", "StablecoinsPoint": "price value",
-	"StablecoinsNative": "deviationBps price",
+	"ChartsStats": "avgPrice changePct maxPrice minPrice", "CoinsPoint": "value", "CoinsTableRow": "sparkline7d", "GlobalstatsMetricCandle": "coverage",
+	"GlobalstatsMetricPoint": "coverage", "GlobalstatsPoint": "value", "RatesPastEntry": "rate", "RatesPastMetadata": "apr close high low mean open tvlUsd",
+	"RatesSeries": "points tvlUsd", "RatesSeriesStats": "avgRate changePct latestRate maxRate minRate", "StablecoinsEpisode": "troughBps", "StablecoinsNative": "deviationBps price",
 	// Members of maps, which cannot name their keys: the shares of coins and the components of our index have names of their own.
 	"FiatRates": "rates", "GlobalstatsMetrics": "activeMarkets dominance", "GlobalstatsOwnFearGreed": "components", "CoinsCoin": "developer",
 	// The benchmark of earn products, and terms of rates besides the rate.
 	"EarnBenchmark": "median tvl tvlWeighted", "EarnDayRate": "value", "EarnDelta": "1d 30d 7d", "EarnPart": "median tvlWeighted", "EarnTier": "from",
-	"RatesMetadata":         "apr collateralUsd lockupDays maxAmount maxLtv minAmount noticeDays rateUsed rewardApy tvlUsd",
+	"RatesMetadata":         "rateUsed",
 	"RatesProviderCategory": "averageRate maxRate minRate",
 	// Yields and coins of DeFi, and what its chains and coins hold.
 	"GlobalstatsBorrowedAsset": "borrowApy debt", "GlobalstatsDefiBorrowing": "averageBorrowApy debtWeightedBorrowApy", "GlobalstatsDefiCreditor": "borrowApy",

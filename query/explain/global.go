@@ -83,6 +83,7 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 	}
 	m := &wholeMarket{}
 	var rows []*eventsv1.Market
+	var err error
 	if !w.past {
 		m.summary = w.snapshot.Summary
 		if m.summary.GetTotalMarketCap() <= 0 {
@@ -98,11 +99,30 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 		}
 		m.summaryAt, m.logic = written.summaryAt, written.logic
 	} else {
-		var err error
-		if rows, err = w.pastMarket(ctx, m); err != nil {
+		last, _ := w.Catalog.SummaryServedAt(w.asOf)
+		if rows, err = w.pastMarket(ctx, m, last); err != nil {
 			return nil, err
 		}
 	}
+	w.held, err = w.ofRows(ctx, m, rows)
+	return w.held, err
+}
+
+// wholeAt is the market of a minute that ended at a time.
+func (w *work) wholeAt(ctx context.Context, end int64) (*wholeMarket, error) {
+	if w.held != nil && w.held.at == end {
+		return w.held, nil
+	}
+	m := &wholeMarket{}
+	rows, err := w.pastMarket(ctx, m, end)
+	if err != nil {
+		return nil, err
+	}
+	return w.ofRows(ctx, m, rows)
+}
+
+// ofRows makes a market again of the rows of all coins.
+func (w *work) ofRows(ctx context.Context, m *wholeMarket, rows []*eventsv1.Market) (*wholeMarket, error) {
 	coins := w.Prices.Coins()
 	for _, row := range rows {
 		if row.GetMarketCap() > 0 && row.Rank > 0 {
@@ -124,13 +144,11 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 			m.again.ActiveCoins++
 		}
 	}
-	w.held = m
 	return m, nil
 }
 
 // pastMarket reads the rows of all coins as of a minute: each was written within the hour before it.
-func (w *work) pastMarket(ctx context.Context, m *wholeMarket) ([]*eventsv1.Market, error) {
-	last, _ := w.Catalog.SummaryServedAt(w.asOf)
+func (w *work) pastMarket(ctx context.Context, m *wholeMarket, last int64) ([]*eventsv1.Market, error) {
 	if err := w.agedOut(ctx, schemas.TopicMarkets, last); err != nil {
 		return nil, err
 	}
@@ -193,11 +211,15 @@ func (w *work) global(ctx context.Context, name string, parts []string, depth in
 	if i < 0 {
 		return nil, w.nearField(name, parts, 1, globalFieldNames())
 	}
-	field := globalFields[i]
 	m, err := w.whole(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return w.globalOf(ctx, m, globalFields[i], depth)
+}
+
+// globalOf explains a number of a market.
+func (w *work) globalOf(ctx context.Context, m *wholeMarket, field globalField, depth int) (*Node, error) {
 	n := m.node("global/"+field.name, field.value(m.summary), field.unit, field.formula)
 	n.compare(field.value(m.again))
 	for i := range m.ranked {
@@ -220,7 +242,7 @@ func (w *work) global(ctx context.Context, name string, parts []string, depth in
 		}
 	}
 	n.fewer(true)
-	if err := w.deepen(ctx, n.Inputs, depth-1); err != nil {
+	if err := w.deepen(ctx, m, n.Inputs, depth-1); err != nil {
 		return nil, err
 	}
 	switch field.name {
@@ -248,17 +270,17 @@ func (m *wholeMarket) node(number string, value *float64, unit, formula string) 
 	return n
 }
 
-// deepen gives inputs that are fields of rows their places in the log or, with levels left, their own inputs.
-func (w *work) deepen(ctx context.Context, inputs []*Node, depth int) error {
+// deepen gives inputs that are fields of the rows of a market their places in the log or, with levels left, their own inputs.
+func (w *work) deepen(ctx context.Context, m *wholeMarket, inputs []*Node, depth int) error {
 	for i, in := range inputs {
 		parts, err := parse(in.Number)
 		if err != nil || parts[0] != "market" {
 			continue
 		}
 		var row *eventsv1.Market
-		for j := range w.held.ranked {
-			if w.held.ranked[j].Row.CoinId == parts[1] {
-				row = w.held.ranked[j].Row
+		for j := range m.ranked {
+			if m.ranked[j].Row.CoinId == parts[1] {
+				row = m.ranked[j].Row
 			}
 		}
 		coin := w.snapshot.ByID(parts[1])

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // inlined bounds the numbers that an answer explains within itself.
@@ -169,6 +171,14 @@ type numbers struct {
 
 var braces = regexp.MustCompile(`\{(\w+)\}`)
 
+// textOf writes a value as a name has it: a time has no exponent.
+func textOf(value any) string {
+	if number, ok := value.(float64); ok {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return fmt.Sprint(value)
+}
+
 // walk finds the numbers of a value: what a name has in braces is a field of the same object, or of the nearest around it.
 func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) {
 	if schema.Ref != "" {
@@ -195,10 +205,13 @@ func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) 
 			if _, numeric := v[name].(float64); !is || !numeric {
 				continue
 			}
+			if strings.HasPrefix(number, "metric/") && v["origin"] == string(schemas.OriginBackfill) { // what a source reported afterwards
+				continue
+			}
 			number = braces.ReplaceAllStringFunc(number, func(field string) string {
 				for _, object := range slices.Backward(inside) {
 					if value, ok := object[strings.Trim(field, "{}")]; ok {
-						return fmt.Sprint(value)
+						return textOf(value)
 					}
 				}
 				return field

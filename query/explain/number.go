@@ -20,23 +20,27 @@ type form struct {
 
 // forms are all families, by the first word of their names.
 var forms = map[string]form{
-	"price":      {"price/{coin}[/{field}]", "Price of a coin in USD; or " + strings.Join(priceFieldNames()[1:], ", ") + " of it", 2, 3},
-	"market":     {"market/{coin}/{field}", "Numeric field of a coin's row: " + strings.Join(marketFieldNames(), ", "), 3, 3},
-	"candle":     {"candle/{coin}/{interval}/{start}[/{field}]", "Closed candle: interval 1m, 5m, 15m, 1h, 4h or 1d; start as 2026-01-31T12:00:00Z; field open, high, low, close (default), volume, volumeUsd or trades", 4, 5},
-	"peg":        {"peg/{coin}[/{field}]", "Deviation of a stablecoin from its peg, in bps; or " + strings.Join(pegFieldNames(), ", "), 2, 3},
-	"fiat":       {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
-	"global":     {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", "), 2, 2},
+	"price":     {"price/{coin}[/{field}]", "Price of a coin in USD; or " + strings.Join(priceFieldNames()[1:], ", ") + " of it", 2, 3},
+	"market":    {"market/{coin}/{field}", "Numeric field of a coin's row: " + strings.Join(marketFieldNames(), ", "), 3, 3},
+	"candle":    {"candle/{coin}/{interval}/{start}[/{field}]", "Closed candle: interval 1m, 5m, 15m, 1h, 4h or 1d; start as 2026-01-31T12:00:00Z; field open, high, low, close (default), volume, volumeUsd or trades", 4, 5},
+	"peg":       {"peg/{coin}[/{field}]", "Deviation of a stablecoin from its peg, in bps; or " + strings.Join(pegFieldNames(), ", "), 2, 3},
+	"peg-point": {"peg-point/{coin}/{time}[/price]", "Point of the history of a stablecoin's peg, in bps, by the end of its candle; or the price then", 3, 4},
+	"fiat":      {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
+	"global":    {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", "), 2, 2},
+	"metric": {"metric/{metric}/{time}", "Point of a series, by the end of its minute, Unix seconds: " + strings.Join(metricNames(), ", ") +
+		"; or metric/{metric}/{hourly or daily}/{start}/{field} of what it did in a step: " + strings.Join(metricCandleNames(), ", "), 3, 5},
 	"sentiment":  {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
 	"fear-greed": {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components", 1, 3},
 	"defi":       {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 4},
 	"rate":       {"rate/{provider}/{category}/{pool or symbol}", "Yield or borrowing rate, APY in percent; in category price what a venue contributes to the price of a coin, USD, by its symbol; the id that lists have of it is taken too", 4, 12},
+	"rate-term":  {"rate-term/{term}/{provider}/{category}/{pool or symbol}", "What comes with a rate: " + strings.Join(rateTermNames(), ", "), 5, 13},
 	"rate-statistics": {"rate-statistics/{coin}/{category}/{field}", "Statistic of the rates of a coin in a category, lending, staking or borrowing, in percent, or of its providers' prices, category price, in USD: " +
 		strings.Join(rateStatisticNames(), ", "), 4, 4},
 	"earn": {"earn/{product}/{variant}/[tiers/{from}/]{field}", "Variant of an earn product: " + strings.Join(earnFieldNames(), ", ") + "; of a tier " + strings.Join(earnTierFields, ", "), 4, 14},
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "peg", "fiat", "global", "sentiment", "fear-greed", "defi", "rate", "rate-statistics", "earn"}
+var ordered = []string{"price", "market", "candle", "peg", "peg-point", "fiat", "global", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", "rate-statistics", "earn"}
 
 // formList writes the forms for people.
 func formList() string {

@@ -21,13 +21,22 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 	if parts[2] == categoryPrice {
 		return w.venuePrice(ctx, name, parts)
 	}
+	e, at, err := w.entryNamed(ctx, name, parts)
+	if err != nil {
+		return nil, err
+	}
+	return w.rateOf(ctx, e, at)
+}
+
+// entryNamed finds the entry of rates that a name means, whose second part is the provider, and the time that is explained, Unix nanoseconds.
+func (w *work) entryNamed(ctx context.Context, name string, parts []string) (*eventsv1.RateEntry, int64, error) {
 	entries := w.Yields.Snapshot().Entries
 	at := w.now.UnixNano()
 	if w.past {
 		at = w.asOf.UnixNano()
 		var err error
 		if entries, err = w.pastRates(ctx, at); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	provider, category, pool := parts[1], parts[2], strings.Join(parts[3:], "/")
@@ -44,7 +53,7 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 		pools = append(pools, e.Pool)
 		switch {
 		case pool == e.Source+"|"+e.Category+"|"+e.Pool:
-			return w.rateOf(ctx, e, at)
+			return e, at, nil
 		case e.Pool == pool && (found == nil || found.Pool != pool):
 			found = e
 		case strings.EqualFold(e.Symbol, pool) && (found == nil || found.Pool != pool && e.GetTvlUsd() > found.GetTvlUsd()):
@@ -53,11 +62,11 @@ func (w *work) rate(ctx context.Context, name string, parts []string) (*Node, er
 	}
 	if found == nil {
 		if !slices.Contains(providers, provider) {
-			return nil, w.nearField(name, parts, 1, providers)
+			return nil, 0, w.nearField(name, parts, 1, providers)
 		}
-		return nil, w.nearField(name, []string{"rate", provider, category, pool}, 3, pools)
+		return nil, 0, w.nearField(name, []string{parts[0], provider, category, pool}, 3, pools)
 	}
-	return w.rateOf(ctx, found, at)
+	return found, at, nil
 }
 
 // rateOf explains an entry of rates as of a time, Unix nanoseconds.
@@ -68,19 +77,11 @@ func (w *work) rateOf(ctx context.Context, e *eventsv1.RateEntry, at int64) (*No
 	if !views.RateCounts(e, at) {
 		n.Note = "does not count: " + cmp.Or(e.Shadowed, e.Unattached, "stale")
 	}
-	// The observation itself is read from the log, and not taken from the derived record that repeats it.
-	reported := (*eventsv1.Rate)(nil)
-	source, ok, err := w.find(ctx, schemas.TopicRatesRaw, 0, e.Said.GetIngestTime()-minute, e.Said.GetIngestTime()+minute, e.Source, func(rec eventsv1.Marked) bool {
-		record, is := rec.(*eventsv1.ReferenceRecord)
-		if x := record.GetRate(); is && x != nil && x.Pool == e.Pool && x.Category == e.Said.GetCategory() && x.IngestTime == e.Said.GetIngestTime() {
-			reported = x
-		}
-		return reported != nil
-	})
+	reported, source, err := w.reportOf(ctx, e)
 	switch {
 	case err != nil:
 		return nil, err
-	case !ok:
+	case reported == nil:
 		n.notReproduced("the record that states it is not in the log any more")
 		return n, nil
 	}
@@ -100,6 +101,21 @@ func (w *work) rateOf(ctx context.Context, e *eventsv1.RateEntry, at int64) (*No
 		n.notReproduced(err.Error())
 	}
 	return n, nil
+}
+
+// reportOf reads from the log what the source stated of a rate, which the entry only repeats; nil where the log no longer has it.
+func (w *work) reportOf(ctx context.Context, e *eventsv1.RateEntry) (reported *eventsv1.Rate, at Place, err error) {
+	at, ok, err := w.find(ctx, schemas.TopicRatesRaw, 0, e.Said.GetIngestTime()-minute, e.Said.GetIngestTime()+minute, e.Source, func(rec eventsv1.Marked) bool {
+		record, is := rec.(*eventsv1.ReferenceRecord)
+		if x := record.GetRate(); is && x != nil && x.Pool == e.Pool && x.Category == e.Said.GetCategory() && x.IngestTime == e.Said.GetIngestTime() {
+			reported = x
+		}
+		return reported != nil
+	})
+	if err != nil || !ok {
+		return nil, at, err
+	}
+	return reported, at, nil
 }
 
 // ratesRepeated is within what time each rate is written again.

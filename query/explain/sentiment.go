@@ -76,7 +76,7 @@ func (w *work) sentiment(ctx context.Context, name string, parts []string, depth
 		}
 	}
 	n.fewer(false)
-	return n, w.deepen(ctx, n.Inputs, depth-1)
+	return n, w.deepen(ctx, m, n.Inputs, depth-1)
 }
 
 // fearGreed explains the index of fear and greed.
@@ -149,7 +149,7 @@ func (w *work) fearGreedInputs(ctx context.Context, m *wholeMarket, n *Node, dep
 		}
 	}
 	n.fewer(false)
-	return w.deepen(ctx, n.Inputs, depth-1)
+	return w.deepen(ctx, m, n.Inputs, depth-1)
 }
 
 // fearGreedFor is how long the source's value of a day is served.

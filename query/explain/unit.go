@@ -60,6 +60,8 @@ type History interface {
 	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
 	// Summaries returns of each step in (from, to] the last summary of the whole market, oldest first.
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
+	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
+	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
 }
 
 // Deps is what explanations are made from.
@@ -260,16 +262,26 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 			return nil, err
 		}
 		return w.pegNamed(ctx, coin, name, parts, depth)
+	case "peg-point":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.pegPoint(ctx, coin, name, parts, depth)
 	case "fiat":
 		return w.currency(ctx, name, parts[1], depth)
 	case "global":
 		return w.global(ctx, name, parts, depth)
+	case "metric":
+		return w.metric(ctx, name, parts, depth)
 	case "sentiment":
 		return w.sentiment(ctx, name, parts, depth)
 	case "fear-greed":
 		return w.fearGreed(ctx, name, parts, depth)
 	case "defi":
 		return w.defi(ctx, name, parts)
+	case "rate-term":
+		return w.rateTerm(ctx, name, parts)
 	case "rate-statistics":
 		return w.rateStatistic(ctx, name, parts, depth)
 	case "earn":

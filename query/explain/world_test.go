@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -281,9 +282,13 @@ func (w *world) offered(reported *eventsv1.Rate) *eventsv1.RateEntry {
 	w.flush()
 	apr, apy, err := schemas.Yearly(reported.Raw, reported.RawUnit, reported.Compounding)
 	w.Must(err)
+	var tvl *float64
+	if locked, err := strconv.ParseFloat(reported.TvlUsd, 64); err == nil {
+		tvl = &locked
+	}
 	named, _ := w.Prices.Coins().ByID(reported.CoinId)
 	entry := &eventsv1.RateEntry{Provider: reported.Project, Source: reported.Source, Category: reported.Category, CoinId: reported.CoinId, Symbol: named.Symbol, Pool: reported.Pool,
-		Apr: apr, Apy: apy, Said: reported, Time: w.Now.UnixNano(), Heard: reported.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion}
+		Apr: apr, Apy: apy, TvlUsd: tvl, Said: reported, Time: w.Now.UnixNano(), Heard: reported.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion}
 	rec := &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: entry}}
 	w.RateFolded(rec)
 	rec.Mark = &eventsv1.Mark{LogicVersion: 2, Offset: schemas.Minute(entry.Time)}

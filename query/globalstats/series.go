@@ -108,7 +108,7 @@ type MetricHistory struct {
 // MetricPoint is the value of a metric at the end of a minute.
 type MetricPoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Unix seconds"`
-	Value     float64 `json:"value" doc:"USD, or percent"`
+	Value     float64 `json:"value" explain:"metric/{metricType}/{timestamp}" doc:"USD, or percent"`
 	Provenance
 }
 
@@ -135,12 +135,12 @@ type MetricOHLC struct {
 // MetricCandle is what a metric did in an hour or a day.
 type MetricCandle struct {
 	Timestamp int64   `json:"timestamp" doc:"Start of the step, Unix seconds"`
-	Open      float64 `json:"open"`
-	High      float64 `json:"high"`
-	Low       float64 `json:"low"`
-	Close     float64 `json:"close"`
-	Avg       float64 `json:"avg" doc:"Mean of the samples"`
-	Samples   int     `json:"samples" doc:"Number of values: market metrics, one per minute; DeFi, one per change and at least one per five minutes; backfilled, one per full hour"`
+	Open      float64 `json:"open" explain:"metric/{metricType}/{granularity}/{timestamp}/open"`
+	High      float64 `json:"high" explain:"metric/{metricType}/{granularity}/{timestamp}/high"`
+	Low       float64 `json:"low" explain:"metric/{metricType}/{granularity}/{timestamp}/low"`
+	Close     float64 `json:"close" explain:"metric/{metricType}/{granularity}/{timestamp}/close"`
+	Avg       float64 `json:"avg" explain:"metric/{metricType}/{granularity}/{timestamp}/avg" doc:"Mean of the samples"`
+	Samples   int     `json:"samples" explain:"metric/{metricType}/{granularity}/{timestamp}/samples" doc:"Number of values: market metrics, one per minute; DeFi, one per change and at least one per five minutes; backfilled, one per full hour"`
 	Provenance
 }
 

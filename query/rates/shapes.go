@@ -37,15 +37,15 @@ type Metadata struct {
 	Chain         string     `json:"chain,omitempty"`
 	Name          string     `json:"name,omitempty"`
 	Term          string     `json:"term,omitempty" doc:"flexible, or a number of days such as 30d"`
-	APR           *float64   `json:"apr,omitempty" doc:"Percent per year, not compounded (APR)"`
-	RewardAPY     *float64   `json:"rewardApy,omitempty" doc:"The part of the rate paid in other tokens"`
-	TVLUSD        *float64   `json:"tvlUsd,omitempty" doc:"Amount supplied or staked; for borrowing, the debt"`
-	CollateralUSD *float64   `json:"collateralUsd,omitempty" doc:"Collateral pledged against the debt"`
-	MaxLTV        *float64   `json:"maxLtv,omitempty" doc:"Maximum debt as a fraction of the collateral"`
-	MinAmount     *float64   `json:"minAmount,omitempty" doc:"In units of the coin"`
-	MaxAmount     *float64   `json:"maxAmount,omitempty" doc:"In units of the coin"`
-	LockupDays    *float64   `json:"lockupDays,omitempty"`
-	NoticeDays    *float64   `json:"noticeDays,omitempty" doc:"Unbonding or withdrawal time"`
+	APR           *float64   `json:"apr,omitempty" explain:"rate-term/apr/{provider}/{category}/{id}" doc:"Percent per year, not compounded (APR)"`
+	RewardAPY     *float64   `json:"rewardApy,omitempty" explain:"rate-term/rewardApy/{provider}/{category}/{id}" doc:"The part of the rate paid in other tokens"`
+	TVLUSD        *float64   `json:"tvlUsd,omitempty" explain:"rate-term/tvlUsd/{provider}/{category}/{id}" doc:"Amount supplied or staked; for borrowing, the debt"`
+	CollateralUSD *float64   `json:"collateralUsd,omitempty" explain:"rate-term/collateralUsd/{provider}/{category}/{id}" doc:"Collateral pledged against the debt"`
+	MaxLTV        *float64   `json:"maxLtv,omitempty" explain:"rate-term/maxLtv/{provider}/{category}/{id}" doc:"Maximum debt as a fraction of the collateral"`
+	MinAmount     *float64   `json:"minAmount,omitempty" explain:"rate-term/minAmount/{provider}/{category}/{id}" doc:"In units of the coin"`
+	MaxAmount     *float64   `json:"maxAmount,omitempty" explain:"rate-term/maxAmount/{provider}/{category}/{id}" doc:"In units of the coin"`
+	LockupDays    *float64   `json:"lockupDays,omitempty" explain:"rate-term/lockupDays/{provider}/{category}/{id}"`
+	NoticeDays    *float64   `json:"noticeDays,omitempty" explain:"rate-term/noticeDays/{provider}/{category}/{id}" doc:"Unbonding or withdrawal time"`
 	Payout        string     `json:"payout,omitempty"`
 	Tiers         []Tier     `json:"tiers,omitempty"`
 	Countries     *Countries `json:"countries,omitempty" doc:"As far as the provider states it"`

@@ -33,8 +33,8 @@ type StabilityBody struct {
 // Point is the deviation at the end of a step.
 type Point struct {
 	Timestamp string  `json:"timestamp" format:"date-time"`
-	Value     float64 `json:"value" doc:"Signed basis points"`
-	Price     float64 `json:"price" doc:"USD"`
+	Value     float64 `json:"value" explain:"peg-point/{coinId}/{timestamp}" doc:"Signed basis points"`
+	Price     float64 `json:"price" explain:"peg-point/{coinId}/{timestamp}/price" doc:"USD"`
 }
 
 // Episode is a time in which a peg was lost: from the close of a minute 50 basis points or more away until one less than 25.

@@ -1,0 +1,65 @@
+package explain
+
+import (
+	"context"
+	"time"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+)
+
+// pegIntervals are the candles that a point of a peg's history may be the close of, the shortest first.
+var pegIntervals = []string{"1m", "1h", "1d"}
+
+// pegPoint explains a point of the history of a peg, by the end of its candle: how far the close lay from the peg, or the close itself.
+func (w *work) pegPoint(ctx context.Context, coin *views.CatalogCoin, name string, parts []string, depth int) (*Node, error) {
+	if len(parts) == 4 && parts[3] != "price" {
+		return nil, w.nearField(name, parts, 3, []string{"price"})
+	}
+	if own, ok := w.Prices.Coins().ByID(coin.ID); !ok || own.Peg == "" {
+		return nil, query.NotFound("%s has no peg in the coin table, and so no history of one", coin.ID)
+	}
+	end, ok := instant(parts[2])
+	if !ok || !end.Truncate(time.Minute).Equal(end) {
+		return nil, query.Invalid("number", "the time of a point must be the end of a minute, as Unix seconds or as 2026-01-31T12:00:00Z")
+	}
+	if w.past && w.asOf.Before(end) {
+		return nil, query.NotFound("the candle had not closed by %s", query.FormatTime(w.asOf.UnixNano()))
+	}
+	for _, interval := range pegIntervals {
+		step := intervals[interval]
+		samples, err := w.History.PegSeries(ctx, coin.ID, end.Add(-step), end, step)
+		if err != nil {
+			return nil, err
+		}
+		if len(samples) != 1 || !samples[0].Time.Equal(end) || !end.Truncate(step).Equal(end) {
+			continue
+		}
+		price, err := w.candle(ctx, coin, interval, end.Add(-step), "close", max(depth-1, 0))
+		if err != nil {
+			return nil, err
+		}
+		return pegPointOf(coin.ID, samples[0], price, len(parts) == 4), nil
+	}
+	return nil, query.NotFound("the history of the peg of %s has no point at %s: no candle ended then", coin.ID, end.Format(time.RFC3339))
+}
+
+// pegPointOf is the node of a point, of which the price is the close of a candle.
+func pegPointOf(coinID string, s views.PegSample, price *Node, ofPrice bool) *Node {
+	number := "peg-point/" + coinID + "/" + s.Time.UTC().Format(time.RFC3339)
+	if ofPrice {
+		n := headline(number+"/price", &s.Price, usd, s.Time.UnixNano())
+		n.Method = &Method{Name: "close", Version: 1, Formula: "close of the candle that ends then"}
+		n.Inputs = []*Node{price}
+		n.compare(price.Value)
+		return n
+	}
+	n := headline(number, &s.DeviationBps, bps, s.Time.UnixNano())
+	n.Method = &Method{Name: "peg-deviation", Version: 1, Formula: "(close - target) / target x 10000, the target as central banks fixed it for the day, in USD"}
+	target := headline("peg-target", &s.Target, usd, s.Time.UnixNano())
+	n.Inputs = []*Node{price, target}
+	again := schemas.PegDeviationBps(*price.Value, s.Target)
+	n.compare(&again)
+	return n
+}
