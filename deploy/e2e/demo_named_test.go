@@ -31,8 +31,8 @@ var unnamed = map[string]string{
 	"StablecoinsNative": "deviationBps price",
 	// Members of maps, which cannot name their keys: the shares of coins and the components of our index have names of their own.
 	"FiatRates": "rates", "GlobalstatsMetrics": "activeMarkets dominance", "GlobalstatsOwnFearGreed": "components", "CoinsCoin": "developer",
-	// The benchmark of earn products, and terms of rates besides the rate.
-	"EarnBenchmark": "median tvl tvlWeighted", "EarnDayRate": "value", "EarnDelta": "1d 30d 7d", "EarnPart": "median tvlWeighted", "EarnTier": "from",
+	// Terms of rates besides the rate.
+	"EarnTier":              "from",
 	"RatesMetadata":         "apr collateralUsd lockupDays maxAmount maxLtv minAmount noticeDays rateUsed rewardApy tvlUsd",
 	"RatesProviderCategory": "averageRate maxRate minRate",
 	// Yields and coins of DeFi, and what its chains and coins hold.
