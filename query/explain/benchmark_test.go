@@ -168,9 +168,9 @@ func TestCorrectionsAndLateFixingsAreExplained(t *testing.T) {
 		t.Errorf("the corrected benchmark explains %s", numbers)
 	}
 
-	// The service stands still from 23:40 until it goes on after three o'clock, with another rate.
+	// The service stands still from 22:00, longer than within what each rate is repeated, until it goes on at three o'clock with another rate.
 	midnight := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	w.Now = midnight.Add(-20 * time.Minute)
+	w.Now = midnight.Add(-2 * time.Hour)
 	w.lent("okx", "tether", "USDT", "0.011", "", 0)
 	w.lent("gate", "tether", "USDT", "0.012", "", 0)
 	late := w.fixings(midnight, 3*time.Hour)
