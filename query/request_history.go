@@ -64,15 +64,26 @@ func (r *Request) HistoryIntervals(intervals int, step time.Duration, param stri
 // withinPlan refuses times of Planned parameters from before what the caller's plan allows. Where one instant is asked for, another
 // one would be another answer, so it is not cut.
 func (r *Request) withinPlan() error {
-	oldest := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays)
 	for i := range r.endpoint.Params {
-		if p := &r.endpoint.Params[i]; p.Planned && r.values[i].set && r.values[i].at.Before(oldest) {
-			why := fmt.Sprintf("must be %s or later", FormatTime(oldest.UnixNano()))
-			return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired, Fields: map[string][]string{p.Name: {why}},
-				Message: fmt.Sprintf("the plan %s includes %d days of history: %s %s", r.Plan.Name, r.Plan.HistoryDays, p.Name, why)}
+		if p := &r.endpoint.Params[i]; p.Planned && r.values[i].set {
+			if err := r.WithinPlan(p.Name, r.values[i].at); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// WithinPlan refuses a time from before the history that the caller's plan includes: one that a parameter has in another form than that
+// of a time, such as the day in the name of a number.
+func (r *Request) WithinPlan(param string, at time.Time) error {
+	oldest := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays)
+	if !at.Before(oldest) {
+		return nil
+	}
+	why := fmt.Sprintf("must be %s or later", FormatTime(oldest.UnixNano()))
+	return &Error{Status: http.StatusPaymentRequired, Code: CodePlanRequired, Fields: map[string][]string{param: {why}},
+		Message: fmt.Sprintf("the plan %s includes %d days of history: %s %s", r.Plan.Name, r.Plan.HistoryDays, param, why)}
 }
 
 // clamp notes for meta.clamped to what a parameter was lowered.

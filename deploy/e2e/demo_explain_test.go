@@ -35,6 +35,7 @@ var explained = map[string]string{
 	"/api/v1/stablecoins/index":                         "/api/v1/stablecoins/index?limit=2",
 	"/api/v1/stablecoins/{symbol}/peg-stability":        "/api/v1/stablecoins/EURC/peg-stability?window=1h",
 	"/api/v1/earn/products":                             "/api/v1/earn/products?limit=3",
+	"/api/v1/earn/benchmark":                            "/api/v1/earn/benchmark",
 	"/api/v1/rates":                                     "/api/v1/rates?category=lending&limit=3",
 	"/api/v1/coins/{coinId}/market-data":                "/api/v1/coins/ethereum/market-data",
 	"/api/v1/coins/top":                                 "/api/v1/coins/top?limit=2",

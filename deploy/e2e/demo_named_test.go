@@ -30,9 +30,8 @@ var unnamed = map[string]string{
 	"RatesSeries": "points tvlUsd", "RatesSeriesStats": "avgRate changePct latestRate maxRate minRate", "StablecoinsEpisode": "troughBps", "StablecoinsNative": "deviationBps price",
 	// Members of maps, which cannot name their keys: the shares of coins and the components of our index have names of their own.
 	"FiatRates": "rates", "GlobalstatsMetrics": "activeMarkets dominance", "GlobalstatsOwnFearGreed": "components", "CoinsCoin": "developer",
-	// The benchmark of earn products, and terms of rates besides the rate.
-	"EarnBenchmark": "median tvl tvlWeighted", "EarnDayRate": "value", "EarnDelta": "1d 30d 7d", "EarnPart": "median tvlWeighted", "EarnTier": "from",
-	"RatesMetadata":         "rateUsed",
+	// Terms of rates besides the rate.
+	"EarnTier": "from", "RatesMetadata": "rateUsed",
 	"RatesProviderCategory": "averageRate maxRate minRate",
 	// Yields and coins of DeFi, and what its chains and coins hold.
 	"GlobalstatsBorrowedAsset": "borrowApy debt", "GlobalstatsDefiBorrowing": "averageBorrowApy debtWeightedBorrowApy", "GlobalstatsDefiCreditor": "borrowApy",

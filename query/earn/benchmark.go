@@ -31,38 +31,59 @@ type Benchmark struct {
 	AsOf        string   `json:"asOf" format:"date-time" doc:"Midnight (UTC) of the last fixing; if provisional, the end of the last minute"`
 	Segment     string   `json:"segment" enum:"overall,cefi,defi"`
 	Provisional bool     `json:"provisional" doc:"There is no fixing yet: the figures are current ones"`
-	Median      *float64 `json:"median,omitempty" doc:"Over providers, one rate each; absent if none is accepted"`
-	TVLWeighted *float64 `json:"tvlWeighted,omitempty" doc:"Over all providers that report a TVL"`
+	Median      *float64 `json:"median,omitempty" explain:"earn-benchmark/{segment}/{asOf}/median" doc:"Over providers, one rate each; absent if none is accepted"`
+	TVLWeighted *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/{segment}/{asOf}/tvlWeighted" doc:"Over all providers that report a TVL"`
 	// ProviderCount counts those with a rate.
-	ProviderCount int         `json:"providerCount"`
-	TVL           *float64    `json:"tvl,omitempty" doc:"USD; total weight of tvlWeighted"`
-	CeFi          Part        `json:"cefi" doc:"At the same time, over exchanges"`
-	DeFi          Part        `json:"defi" doc:"At the same time, over protocols"`
-	Delta         Delta       `json:"delta" doc:"Changes of the median, in percentage points"`
-	History       []DayRate   `json:"history" doc:"Fixings of the median, oldest first; a day without one is left out"`
-	Current       *Part       `json:"current,omitempty" doc:"The current value, not fixed"`
-	Correction    *Correction `json:"correction,omitempty" doc:"Present if the last fixing is a correction"`
-	Methodology   uint32      `json:"methodologyVersion"`
+	ProviderCount int          `json:"providerCount" explain:"earn-benchmark/{segment}/{asOf}/providerCount"`
+	TVL           *float64     `json:"tvl,omitempty" explain:"earn-benchmark/{segment}/{asOf}/tvl" doc:"USD; total weight of tvlWeighted"`
+	CeFi          CeFiPart     `json:"cefi" doc:"At the same time, over exchanges"`
+	DeFi          DeFiPart     `json:"defi" doc:"At the same time, over protocols"`
+	Delta         Delta        `json:"delta" doc:"Changes of the median, in percentage points"`
+	History       []DayRate    `json:"history" doc:"Fixings of the median, oldest first; a day without one is left out"`
+	Current       *CurrentPart `json:"current,omitempty" doc:"The current value, not fixed"`
+	Correction    *Correction  `json:"correction,omitempty" doc:"Present if the last fixing is a correction"`
+	Methodology   uint32       `json:"methodologyVersion"`
 }
 
-// Part is a segment at the same time.
+// Part is a segment at one time. Answers have it in types of the same fields, since each place names its numbers in its own way.
 type Part struct {
 	Median        *float64 `json:"median,omitempty"`
 	TVLWeighted   *float64 `json:"tvlWeighted,omitempty"`
 	ProviderCount int      `json:"providerCount"`
 }
 
+// CeFiPart is that of exchanges.
+type CeFiPart struct {
+	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/cefi/{asOf}/median"`
+	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/cefi/{asOf}/tvlWeighted"`
+	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/cefi/{asOf}/providerCount"`
+}
+
+// DeFiPart is that of protocols.
+type DeFiPart struct {
+	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/defi/{asOf}/median"`
+	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/defi/{asOf}/tvlWeighted"`
+	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/defi/{asOf}/providerCount"`
+}
+
+// CurrentPart is the segment that was asked for, as it is now.
+type CurrentPart struct {
+	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/{segment}/median"`
+	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/{segment}/tvlWeighted"`
+	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/{segment}/providerCount"`
+}
+
 // Delta is how far the median moved; a change since a day without a fixing is left out.
 type Delta struct {
-	Day   *float64 `json:"1d,omitempty"`
-	Week  *float64 `json:"7d,omitempty"`
-	Month *float64 `json:"30d,omitempty"`
+	Day   *float64 `json:"1d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change1d"`
+	Week  *float64 `json:"7d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change7d"`
+	Month *float64 `json:"30d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change30d"`
 }
 
 // DayRate is the fixing of a day.
 type DayRate struct {
 	Date       string  `json:"date" format:"date"`
-	Value      float64 `json:"value"`
+	Value      float64 `json:"value" explain:"earn-benchmark/{segment}/{date}/median"`
 	Supersedes string  `json:"supersedes,omitempty" doc:"The fixing that this correction supersedes, as date/segment/revision"`
 }
 
@@ -92,11 +113,11 @@ func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer
 	now, fixings := current(quotes), newest(all)
 	data := Benchmark{Segment: segment, History: []DayRate{}, Methodology: schemas.EarnMethodology}
 	if last := fixings.last(); last.IsZero() {
-		data.Provisional, data.AsOf, data.CeFi, data.DeFi = true, query.FormatTime(s.time), now[schemas.EarnCeFi], now[schemas.EarnDeFi]
+		data.Provisional, data.AsOf, data.CeFi, data.DeFi = true, query.FormatTime(s.time), CeFiPart(now[schemas.EarnCeFi]), DeFiPart(now[schemas.EarnDeFi])
 		data.set(now[segment])
 	} else {
 		data.AsOf = query.FormatTime(last.UnixNano())
-		data.CeFi, data.DeFi = fixings.part(schemas.EarnCeFi, last), fixings.part(schemas.EarnDeFi, last)
+		data.CeFi, data.DeFi = CeFiPart(fixings.part(schemas.EarnCeFi, last)), DeFiPart(fixings.part(schemas.EarnDeFi, last))
 		data.set(fixings.part(segment, last))
 		data.Delta = Delta{fixings.delta(segment, last, 1), fixings.delta(segment, last, 7), fixings.delta(segment, last, 30)}
 		data.History = fixings.history(segment, last, days)
@@ -109,7 +130,7 @@ func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer
 				data.Correction = &Correction{int(f.Revision), f.Supersedes, f.Reason, query.FormatTime(f.Time)}
 			}
 		}
-		part := now[segment]
+		part := CurrentPart(now[segment])
 		data.Current = &part
 	}
 	body := BenchmarkBody{Data: data, Meta: BenchmarkMeta{query.Meta{Count: len(data.History), LastUpdated: query.FormatTime(s.time), Clamped: r.Clamped()},

@@ -37,10 +37,12 @@ var forms = map[string]form{
 	"rate-statistics": {"rate-statistics/{coin}/{category}/{field}", "Statistic of the rates of a coin in a category, lending, staking or borrowing, in percent, or of its providers' prices, category price, in USD: " +
 		strings.Join(rateStatisticNames(), ", "), 4, 4},
 	"earn": {"earn/{product}/{variant}/[tiers/{from}/]{field}", "Variant of an earn product: " + strings.Join(earnFieldNames(), ", ") + "; of a tier " + strings.Join(earnTierFields, ", "), 4, 14},
+	benchmarkForm: {benchmarkForm + "/{segment}[/{date}]/{field}", "Benchmark of what deposits of USD stablecoins earn, of a segment (overall, cefi, defi): " + strings.Join(benchmarkFieldNames(), ", ") +
+		"; of the fixing of a day, as 2026-01-31, also " + strings.Join(benchmarkChangeNames(), ", ") + "; without a day the current value, with an instant that is no midnight the value of then", 3, 4},
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "peg", "peg-point", "fiat", "global", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", "rate-statistics", "earn"}
+var ordered = []string{"price", "market", "candle", "peg", "peg-point", "fiat", "global", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", "rate-statistics", "earn", benchmarkForm}
 
 // formList writes the forms for people.
 func formList() string {

@@ -18,7 +18,8 @@ import (
 
 // TestFieldsNameNumbersThereAre reads the names that fields of answers give to their numbers.
 func TestFieldsNameNumbersThereAre(t *testing.T) {
-	fields := map[string]func() []string{"market": marketFieldNames, "global": globalFieldNames, "sentiment": sentimentFieldNames, "candle": candleFieldNames, "rate-statistics": rateStatisticNames}
+	fields := map[string]func() []string{"market": marketFieldNames, "global": globalFieldNames, "sentiment": sentimentFieldNames, "candle": candleFieldNames, "rate-statistics": rateStatisticNames,
+		benchmarkForm: func() []string { return append(benchmarkFieldNames(), benchmarkChangeNames()...) }}
 	for of, least := range map[reflect.Type]int{
 		reflect.TypeFor[prices.Aggregated](): 9, reflect.TypeFor[prices.ListEntry](): 5, reflect.TypeFor[charts.Current](): 1, reflect.TypeFor[coins.TableRow](): 17, reflect.TypeFor[coins.Coin](): 9, reflect.TypeFor[coins.Compact](): 3,
 		reflect.TypeFor[charts.Point](): 8, reflect.TypeFor[globalstats.Metrics](): 9, reflect.TypeFor[globalstats.Sentiment](): 7,
@@ -28,6 +29,7 @@ func TestFieldsNameNumbersThereAre(t *testing.T) {
 		reflect.TypeFor[globalstats.Mover](): 6, reflect.TypeFor[globalstats.Summary](): 5, reflect.TypeFor[globalstats.DefiLending](): 4,
 		reflect.TypeFor[globalstats.DefiStaking](): 3, reflect.TypeFor[globalstats.DefiLender](): 5, reflect.TypeFor[globalstats.DefiStaker](): 2, reflect.TypeFor[globalstats.DefiCreditor](): 4, reflect.TypeFor[globalstats.DefiBorrowing](): 4,
 		reflect.TypeFor[rates.Entry](): 1, reflect.TypeFor[rates.SummaryEntry](): 6, reflect.TypeFor[earn.Variant](): 12, reflect.TypeFor[earn.Tier](): 3,
+		reflect.TypeFor[earn.Benchmark](): 4, reflect.TypeFor[earn.CeFiPart](): 3, reflect.TypeFor[earn.DeFiPart](): 3, reflect.TypeFor[earn.CurrentPart](): 3, reflect.TypeFor[earn.Delta](): 3, reflect.TypeFor[earn.DayRate](): 1,
 	} {
 		named := 0
 		for f := range of.Fields() {

@@ -56,6 +56,10 @@ type History interface {
 	ClosedUntil(ctx context.Context) (time.Time, error)
 	// EarnVariantsAt returns the variants of an earn product as of a time.
 	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)
+	// EarnVariants returns the current variants, those that are not offered any more only if they ended since.
+	EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.EarnVariant, error)
+	// EarnFixingsOf returns the fixings of the earn benchmark of a day with the quotes of providers, by segment and revision.
+	EarnFixingsOf(ctx context.Context, date time.Time) ([]*eventsv1.EarnFixing, error)
 	// PegSeries returns how far a stablecoin of the coin table lay from its peg in (from, to], one sample a step, oldest first.
 	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
 	// Summaries returns of each step in (from, to] the last summary of the whole market, oldest first.
@@ -143,6 +147,9 @@ type work struct {
 	rates     []loggedRate
 	ratesOf   int64
 	protocols *wholeDefi
+	// fixings are those of the earn benchmark by day, quoted what its providers pay by the minute and the instant that it is of.
+	fixings map[time.Time][]*eventsv1.EarnFixing
+	quoted  map[quotedAt]*quoted
 }
 
 // errTooManyReads means that an answer would need more of the log than is read for one.
@@ -191,6 +198,11 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	if err != nil {
 		return query.Answer{}, err
 	}
+	if at, ok := benchmarkTime(parts); ok { // what answers show of it the plan limits too
+		if err := r.WithinPlan("number", at); err != nil {
+			return query.Answer{}, err
+		}
+	}
 	w, done, err := u.begin(ctx, r.Now)
 	if err != nil {
 		return query.Answer{}, err
@@ -216,7 +228,7 @@ func (u *Unit) begin(ctx context.Context, now time.Time) (w *work, done func(), 
 		return nil, nil, faultOf(ctx.Err())
 	}
 	w = &work{Unit: u, now: now, snapshot: u.Catalog.Snapshot(), minutes: map[int64]*minuteRows{}, refolded: map[string]*refolded{}, pegs: map[string]*keptPeg{},
-		begins: map[string]map[int32]int64{}}
+		begins: map[string]map[int32]int64{}, fixings: map[time.Time][]*eventsv1.EarnFixing{}, quoted: map[quotedAt]*quoted{}}
 	if deadline, ok := ctx.Deadline(); ok {
 		w.until = time.Now().Add(time.Until(deadline) / 2)
 	}
@@ -286,6 +298,8 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.rateStatistic(ctx, name, parts, depth)
 	case "earn":
 		return w.earn(ctx, name, parts, depth)
+	case benchmarkForm:
+		return w.earnBenchmark(ctx, name, parts, depth)
 	default:
 		return w.rate(ctx, name, parts)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +42,8 @@ type world struct {
 	// protocols are by slug.
 	protocols  map[string]*eventsv1.DefiProtocol
 	statistics *views.PegStatistics
+	// variants are the rows of earn products, by product and variant.
+	variants map[string]*eventsv1.EarnVariant
 	// ended is the last minute that was closed.
 	ended int64
 	// clocked states that sources have written a clock: what they state before the first one belongs to the minute after it.
@@ -52,7 +53,8 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "euro-coin,EURC,EURC,4,stablecoin,EUR,")
 	w := &world{World: querytest.NewWorld(t, coins), reach: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"},
-		states: map[string]*schemas.CoinState{}, rows: map[string]*eventsv1.Market{}, inputs: map[string][]*eventsv1.PriceInput{}, protocols: map[string]*eventsv1.DefiProtocol{}}
+		states: map[string]*schemas.CoinState{}, rows: map[string]*eventsv1.Market{}, inputs: map[string][]*eventsv1.PriceInput{}, protocols: map[string]*eventsv1.DefiProtocol{},
+		variants: map[string]*eventsv1.EarnVariant{}}
 	var err error
 	w.client, err = w.reach.NewProducer()
 	w.Must(err)
@@ -282,13 +284,12 @@ func (w *world) offered(reported *eventsv1.Rate) *eventsv1.RateEntry {
 	w.flush()
 	apr, apy, err := schemas.Yearly(reported.Raw, reported.RawUnit, reported.Compounding)
 	w.Must(err)
-	var tvl *float64
-	if locked, err := strconv.ParseFloat(reported.TvlUsd, 64); err == nil {
-		tvl = &locked
-	}
 	named, _ := w.Prices.Coins().ByID(reported.CoinId)
 	entry := &eventsv1.RateEntry{Provider: reported.Project, Source: reported.Source, Category: reported.Category, CoinId: reported.CoinId, Symbol: named.Symbol, Pool: reported.Pool,
-		Apr: apr, Apy: apy, TvlUsd: tvl, Said: reported, Time: w.Now.UnixNano(), Heard: reported.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion}
+		Apr: apr, Apy: apy, Said: reported, Time: w.Now.UnixNano(), Heard: reported.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion, Term: reported.Term}
+	if reported.TvlUsd != "" {
+		entry.TvlUsd = proto.Float64(w.Number(reported.TvlUsd))
+	}
 	rec := &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: entry}}
 	w.RateFolded(rec)
 	rec.Mark = &eventsv1.Mark{LogicVersion: 2, Offset: schemas.Minute(entry.Time)}
@@ -302,8 +303,13 @@ func (w *world) offered(reported *eventsv1.Rate) *eventsv1.RateEntry {
 
 // earned is a row of a variant of an earn product.
 func (w *world) earned(row *eventsv1.EarnVariant) {
-	rec := &eventsv1.EarnRecord{Mark: &eventsv1.Mark{LogicVersion: 3, Offset: row.Time, Index: uint32(w.Offset())}, Body: &eventsv1.EarnRecord_Variant{Variant: row}}
-	r := w.append(schemas.TopicEarn, 0, row.ProductId, row.Time, rec)
+	w.variants[row.ProductId+" "+row.VariantId] = row
+	w.earnRecord(row.ProductId, row.Time, &eventsv1.EarnRecord{Mark: &eventsv1.Mark{LogicVersion: 3, Offset: row.Time, Index: uint32(w.Offset())},
+		Body: &eventsv1.EarnRecord_Variant{Variant: row}})
+}
+
+func (w *world) earnRecord(key string, at int64, rec *eventsv1.EarnRecord) {
+	r := w.append(schemas.TopicEarn, 0, key, at, rec)
 	w.flush()
 	var b rows.Batch
 	b.Add(rows.Place{Topic: schemas.TopicEarn, Offset: r.Offset}, rec)
