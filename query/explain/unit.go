@@ -137,9 +137,10 @@ type work struct {
 	refolded map[string]*refolded
 	pegs     map[string]*keptPeg
 	begins   map[string]map[int32]int64
-	// rates are those of the end of a minute, protocols what DeFi was made of.
+	// rates are those of the end of a minute, logged the market of one, protocols what DeFi was made of.
 	rates     []loggedRate
 	ratesOf   int64
+	logged    *loggedMarket
 	protocols *wholeDefi
 }
 
@@ -269,7 +270,7 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 	case "fear-greed":
 		return w.fearGreed(ctx, name, parts, depth)
 	case "defi":
-		return w.defi(ctx, name, parts)
+		return w.defi(ctx, name, parts, depth)
 	case "rate-statistics":
 		return w.rateStatistic(ctx, name, parts, depth)
 	case "earn":
