@@ -24,6 +24,8 @@ const (
 	// DefiRateFor is the age up to which a rate counts, whatever the interval of its source: answers that are older than two
 	// hours are refused, and one rate that is not reported again must not end all of them.
 	DefiRateFor = 2 * time.Hour
+	// defiRateIntervals is for how many intervals of its source a rate counts that is not reported any more.
+	defiRateIntervals = 3
 	// DefiForgottenAfter is how long before the last reading of the protocols one of them was reported that is gone: what a
 	// source still reports is written again within that time.
 	DefiForgottenAfter = 8 * 24 * time.Hour
@@ -76,6 +78,26 @@ func defiSourceRank(source string) int {
 		return i
 	}
 	return math.MaxInt
+}
+
+// NewDefiCoin is what sources put a coin in, with one report more than before, which is nil where there was none. It is nil if none puts
+// it in any category. What was before is not changed.
+func NewDefiCoin(id string, before *eventsv1.DefiCoin, reported *eventsv1.Coin) *eventsv1.DefiCoin {
+	word := &eventsv1.DefiWord{Source: reported.Source, Part: reported.Part, SourceId: reported.SourceId, Defi: IsDefi(reported.Categories)}
+	next := &eventsv1.DefiCoin{CoinId: id}
+	for _, other := range before.GetWords() {
+		if CompareDefiWords(word, other) != 0 {
+			next.Words = append(next.Words, other)
+		}
+	}
+	if len(reported.Categories) > 0 {
+		next.Words = append(next.Words, word)
+		slices.SortFunc(next.Words, CompareDefiWords)
+	}
+	if len(next.Words) == 0 {
+		return nil
+	}
+	return next
 }
 
 // NewDefiProtocol takes what counts of the source's report of a protocol; nil if nothing does. Values are in USD.
@@ -155,6 +177,11 @@ type DefiRate struct {
 	// APY in percent; TVL is what is supplied, staked or owed, in USD, 0 where that is not known.
 	APY, TVL  float64
 	Simulated bool
+}
+
+// DefiRateUntil is the last time at which an entry counts that is not reported again, Unix nanoseconds.
+func DefiRateUntil(e *eventsv1.RateEntry) int64 {
+	return e.Heard + min(defiRateIntervals*e.Said.GetInterval(), int64(DefiRateFor))
 }
 
 // NewDefiRate takes an entry of the rates fold; it is false for one that does not count. Whether it was reported lately is left

@@ -33,11 +33,6 @@ var unnamed = map[string]string{
 	// Terms of rates besides the rate.
 	"EarnTier": "from", "RatesMetadata": "rateUsed",
 	"RatesProviderCategory": "averageRate maxRate minRate",
-	// Yields and coins of DeFi, and what its chains and coins hold.
-	"GlobalstatsBorrowedAsset": "borrowApy debt", "GlobalstatsDefiBorrowing": "averageBorrowApy debtWeightedBorrowApy", "GlobalstatsDefiCreditor": "borrowApy",
-	"GlobalstatsDefiLender": "borrowApy supplyApy", "GlobalstatsDefiLending": "averageBorrowApy averageSupplyApy medianSupplyApy tvlWeightedSupplyApy",
-	"GlobalstatsDefiOverview": "borrowApy categorizedMarketCap defiMarketCap defiMarketDominance lendingApy stakingApy", "GlobalstatsDefiStaker": "apy",
-	"GlobalstatsDefiStaking": "averageApy tvlWeightedApy", "GlobalstatsLentAsset": "borrowApy supplyApy tvl", "GlobalstatsStakedChain": "apy share stakingRatio tvl",
 	// Sums over the coins of a category, likenesses, and how many coins rose and fell: they depend on the request.
 	"CoinsCategory": "marketCap marketCapChangePercentage24h volume24h", "CoinsSimilarCoin": "similarity", "GlobalstatsSegment": "totalGainers totalLosers",
 	"GlobalstatsFlatSegment": "totalGainers totalLosers", "GlobalstatsMoversToolBody": "totalGainers totalLosers",

@@ -8,7 +8,6 @@ package defi
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"github.com/marketlog/marketlog/processors"
@@ -19,12 +18,8 @@ import (
 // Name is the consumer group.
 const Name = "defi"
 
-const (
-	// repeatAfter is how long an unchanged summary is not written again.
-	repeatAfter = 5 * time.Minute
-	// staleAfter is for how many intervals of its source a rate counts that is not reported any more.
-	staleAfter = 3
-)
+// repeatAfter is how long an unchanged summary is not written again.
+const repeatAfter = 5 * time.Minute
 
 // Minutes is the declaration of this processor; the caller adds the log.
 func Minutes() *processors.Minutes {
@@ -165,18 +160,7 @@ func (f *fold) categorize(minute int64, reported *eventsv1.Coin) {
 	if !ok {
 		return
 	}
-	word := &eventsv1.DefiWord{Source: reported.Source, Part: reported.Part, SourceId: reported.SourceId, Defi: schemas.IsDefi(reported.Categories)}
-	next := &eventsv1.DefiCoin{CoinId: id} // those that were written are not changed
-	for _, other := range f.coins.get(id).GetWords() {
-		if schemas.CompareDefiWords(word, other) != 0 {
-			next.Words = append(next.Words, other)
-		}
-	}
-	if len(reported.Categories) > 0 {
-		next.Words = append(next.Words, word)
-		slices.SortFunc(next.Words, schemas.CompareDefiWords)
-	}
-	if len(next.Words) > 0 {
+	if next := schemas.NewDefiCoin(id, f.coins.get(id), reported); next != nil {
 		f.coins.set(minute, id, next)
 	} else {
 		f.coins.drop(minute, id)
@@ -186,7 +170,7 @@ func (f *fold) categorize(minute int64, reported *eventsv1.Coin) {
 func (f *fold) takeRate(minute int64, e *eventsv1.RateEntry) {
 	key := e.Source + "\x00" + e.Category + "\x00" + e.Pool
 	if counted, ok := schemas.NewDefiRate(e); ok {
-		f.rates.set(minute, key, rate{counted, e.Heard, e.Heard + min(staleAfter*e.Said.GetInterval(), int64(schemas.DefiRateFor))})
+		f.rates.set(minute, key, rate{counted, e.Heard, schemas.DefiRateUntil(e)})
 	} else {
 		f.rates.drop(minute, key)
 	}

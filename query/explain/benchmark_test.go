@@ -15,8 +15,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// lent is what a provider pays for lending a coin, received some time ago.
-func (w *world) lent(provider, coin, pool, raw, tvl string, ago time.Duration) {
+// pays is what a provider pays for lending a coin, received some time ago.
+func (w *world) pays(provider, coin, pool, raw, tvl string, ago time.Duration) {
 	w.offered(&eventsv1.Rate{Source: provider, Project: provider, Category: schemas.RateLending, Pool: pool, Symbol: coin, CoinId: coin, Raw: raw, RawUnit: "apy_fraction", TvlUsd: tvl,
 		Interval: int64(time.Hour), IngestTime: w.Now.Add(-ago).UnixNano()})
 }
@@ -49,13 +49,13 @@ func twoDays(t *testing.T) (w *world, first, second map[string]*eventsv1.EarnFix
 	for i, raws := range [][]string{{"0.03", "0.05", "0.04", "0.08"}, {"0.031", "0.0625", "0.043", "0.0801"}} {
 		midnight := day.AddDate(0, 0, i)
 		w.Now = midnight.Add(-20 * time.Minute)
-		w.lent("okx", "tether", "USDT", raws[0], "", 0)
-		w.lent("gate", "tether", "USDT", raws[1], "", 0)
-		w.lent("aave-v3", "tether", "a", raws[2], "3000000.1", 0)
-		w.lent("aave-v3", "tether", "b", raws[3], "1000000", 0)
-		w.lent("aave-v3", "tether", "dust", "0.5", "", 0)          // weighs nothing beside those with a TVL
-		w.lent("kraken", "tether", "USDT", "0.2", "", 4*time.Hour) // not fresh enough for a fixing
-		w.lent("okx", "euro-coin", "EURC", "0.6", "", 0)           // is of another currency
+		w.pays("okx", "tether", "USDT", raws[0], "", 0)
+		w.pays("gate", "tether", "USDT", raws[1], "", 0)
+		w.pays("aave-v3", "tether", "a", raws[2], "3000000.1", 0)
+		w.pays("aave-v3", "tether", "b", raws[3], "1000000", 0)
+		w.pays("aave-v3", "tether", "dust", "0.5", "", 0)          // weighs nothing beside those with a TVL
+		w.pays("kraken", "tether", "USDT", "0.2", "", 4*time.Hour) // not fresh enough for a fixing
+		w.pays("okx", "euro-coin", "EURC", "0.6", "", 0)           // is of another currency
 		if all := w.fixings(midnight, 0); i == 0 {
 			first = all
 		} else {
@@ -125,7 +125,7 @@ func TestTheBenchmarkIsExplained(t *testing.T) {
 func TestTheProvisionalBenchmarkIsExplained(t *testing.T) {
 	w := newWorld(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	w.lent("okx", "tether", "USDT", "0.03", "", 0)
+	w.pays("okx", "tether", "USDT", "0.03", "", 0)
 	w.Now = w.Now.Add(90 * time.Second)
 	numbers, _ := w.explained("/api/v1/earn/benchmark?explain=1")
 	for _, want := range []string{"earn-benchmark/overall/2026-11-20T10:00:00.000Z/median", "earn-benchmark/defi/2026-11-20T10:00:00.000Z/providerCount"} {
@@ -136,7 +136,7 @@ func TestTheProvisionalBenchmarkIsExplained(t *testing.T) {
 	// As of then it is what it was, whatever came since.
 	then := "?asOf=" + w.Now.Format(time.RFC3339)
 	w.Now = w.Now.Add(10 * time.Minute)
-	w.lent("okx", "tether", "USDT", "0.06", "", 0)
+	w.pays("okx", "tether", "USDT", "0.06", "", 0)
 	w.Now = w.Now.Add(time.Minute)
 	if n := w.reproduced("earn-benchmark/cefi/median", then, true); *n.Value != 3 {
 		t.Errorf("it was %g, want 3", *n.Value)
@@ -171,11 +171,11 @@ func TestCorrectionsAndLateFixingsAreExplained(t *testing.T) {
 	// The service stands still from 22:00, longer than within what each rate is repeated, until it goes on at three o'clock with another rate.
 	midnight := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	w.Now = midnight.Add(-2 * time.Hour)
-	w.lent("okx", "tether", "USDT", "0.011", "", 0)
-	w.lent("gate", "tether", "USDT", "0.012", "", 0)
+	w.pays("okx", "tether", "USDT", "0.011", "", 0)
+	w.pays("gate", "tether", "USDT", "0.012", "", 0)
 	late := w.fixings(midnight, 3*time.Hour)
 	w.Now = midnight.Add(3 * time.Hour)
-	w.lent("okx", "tether", "USDT", "0.099", "", 0)
+	w.pays("okx", "tether", "USDT", "0.099", "", 0)
 	w.Now = w.Now.Add(time.Minute)
 	if n = w.reproduced("earn-benchmark/cefi/2026-11-22/median", "", true); *n.Value != late["cefi"].Median || n.Method.Version != schemas.EarnMethodology {
 		t.Errorf("the late fixing is %g, want %g", *n.Value, late["cefi"].Median)

@@ -3,10 +3,9 @@ package explain
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
@@ -152,33 +151,15 @@ func (w *work) pastMarket(ctx context.Context, m *wholeMarket, last int64) ([]*e
 	if err := w.agedOut(ctx, schemas.TopicMarkets, last); err != nil {
 		return nil, err
 	}
-	byID := map[string]*eventsv1.Market{}
-	_, err := w.scan(ctx, schemas.TopicMarkets, 0, last-int64(stateEvery), last, func(rec *kgo.Record) bool {
-		record, err := schemas.DecodeRecord(schemas.TopicMarkets, rec.Value)
-		market, ok := record.(*eventsv1.MarketRecord)
-		if err != nil || !ok {
-			return true
-		}
-		switch body := market.Body.(type) {
-		case *eventsv1.MarketRecord_Market:
-			byID[body.Market.CoinId] = body.Market
-		case *eventsv1.MarketRecord_Summary:
-			held := place(schemas.TopicMarkets, 0, rec.Offset)
-			m.summary, m.summaryAt, m.at, m.logic = body.Summary, &held, body.Summary.Time, market.Mark.GetLogicVersion()
-		}
-		return true
-	})
+	logged, err := w.loggedMarket(ctx, last)
 	if err != nil {
 		return nil, err
 	}
+	m.summary, m.summaryAt, m.at, m.logic = logged.summary, logged.summaryAt, logged.summary.GetTime(), logged.logic
 	if m.summary.GetTotalMarketCap() <= 0 {
 		return nil, query.NotFound("no minute of the whole market was folded in the hour before %s", query.FormatTime(last))
 	}
-	rows := make([]*eventsv1.Market, 0, len(byID))
-	for _, row := range byID {
-		rows = append(rows, row)
-	}
-	return rows, nil
+	return slices.Collect(maps.Values(logged.rows)), nil
 }
 
 const (

@@ -63,6 +63,19 @@ func TestSeriesOfMetricsAreReproduced(t *testing.T) {
 	}
 }
 
+func TestSeriesOfDefiAreReproduced(t *testing.T) {
+	w, folded := newDefiWorld(t)
+	for _, metric := range []string{"defi_tvl", "lending_tvl", "staking_tvl", "borrowing_tvl", "lending_apy", "staking_apy", "borrow_apy"} {
+		n := w.reproduced(fmt.Sprintf("metric/%s/%d", metric, folded.Unix()), "", true)
+		if len(n.Inputs) == 0 || len(n.Records) == 0 {
+			t.Errorf("%s: got %+v, want inputs and a record", metric, n)
+		}
+		w.reproduced(fmt.Sprintf("metric/%s/hourly/2026-11-20T10:00:00Z/avg", metric), "", true)
+	}
+	w.Must(w.Store.Conn().Exec(t.Context(), "INSERT INTO defi SELECT * REPLACE (lending_apy + 1 AS lending_apy, version + 1 AS version) FROM defi FINAL"))
+	w.reproduced(fmt.Sprintf("metric/lending_apy/%d", folded.Unix()), "", false)
+}
+
 func TestSeriesNameWhatTheyLack(t *testing.T) {
 	w := newWorld(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

@@ -31,7 +31,7 @@ var forms = map[string]form{
 		"; or metric/{metric}/{hourly or daily}/{start}/{field} of what it did in a step: " + strings.Join(metricCandleNames(), ", "), 3, 5},
 	"sentiment":  {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
 	"fear-greed": {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components", 1, 3},
-	"defi":       {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 4},
+	"defi":       {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 8},
 	"rate":       {"rate/{provider}/{category}/{pool or symbol}", "Yield or borrowing rate, APY in percent; in category price what a venue contributes to the price of a coin, USD, by its symbol; the id that lists have of it is taken too", 4, 12},
 	"rate-term":  {"rate-term/{term}/{provider}/{category}/{pool or symbol}", "What comes with a rate: " + strings.Join(rateTermNames(), ", "), 5, 13},
 	"rate-statistics": {"rate-statistics/{coin}/{category}/{field}", "Statistic of the rates of a coin in a category, lending, staking or borrowing, in percent, or of its providers' prices, category price, in USD: " +

@@ -23,11 +23,12 @@ func TestFieldsNameNumbersThereAre(t *testing.T) {
 	for of, least := range map[reflect.Type]int{
 		reflect.TypeFor[prices.Aggregated](): 9, reflect.TypeFor[prices.ListEntry](): 5, reflect.TypeFor[charts.Current](): 1, reflect.TypeFor[coins.TableRow](): 17, reflect.TypeFor[coins.Coin](): 9, reflect.TypeFor[coins.Compact](): 3,
 		reflect.TypeFor[charts.Point](): 8, reflect.TypeFor[globalstats.Metrics](): 9, reflect.TypeFor[globalstats.Sentiment](): 7,
-		reflect.TypeFor[globalstats.FearGreed](): 1, reflect.TypeFor[globalstats.OwnFearGreed](): 1, reflect.TypeFor[globalstats.DefiOverview](): 8,
+		reflect.TypeFor[globalstats.FearGreed](): 1, reflect.TypeFor[globalstats.OwnFearGreed](): 1, reflect.TypeFor[globalstats.DefiOverview](): 14,
 		reflect.TypeFor[fiat.Currency](): 1, reflect.TypeFor[stablecoins.Entry](): 6, reflect.TypeFor[stablecoins.Components](): 4,
 		reflect.TypeFor[coins.Statistics](): 28, reflect.TypeFor[coins.CoinRates](): 5, reflect.TypeFor[coins.BestRate](): 1, reflect.TypeFor[coins.BestRates](): 3, reflect.TypeFor[coins.TopCoin](): 2, reflect.TypeFor[coins.TrendingCoin](): 2, reflect.TypeFor[coins.FoundCoin](): 1,
-		reflect.TypeFor[globalstats.Mover](): 6, reflect.TypeFor[globalstats.Summary](): 5, reflect.TypeFor[globalstats.DefiLending](): 4,
-		reflect.TypeFor[globalstats.DefiStaking](): 3, reflect.TypeFor[globalstats.DefiLender](): 5, reflect.TypeFor[globalstats.DefiStaker](): 2, reflect.TypeFor[globalstats.DefiCreditor](): 4, reflect.TypeFor[globalstats.DefiBorrowing](): 4,
+		reflect.TypeFor[globalstats.Mover](): 6, reflect.TypeFor[globalstats.Summary](): 5, reflect.TypeFor[globalstats.DefiLending](): 8,
+		reflect.TypeFor[globalstats.DefiStaking](): 5, reflect.TypeFor[globalstats.DefiLender](): 7, reflect.TypeFor[globalstats.DefiStaker](): 3, reflect.TypeFor[globalstats.DefiCreditor](): 5, reflect.TypeFor[globalstats.DefiBorrowing](): 6,
+		reflect.TypeFor[globalstats.LentAsset](): 3, reflect.TypeFor[globalstats.StakedChain](): 4, reflect.TypeFor[globalstats.BorrowedAsset](): 2,
 		reflect.TypeFor[rates.Entry](): 1, reflect.TypeFor[rates.SummaryEntry](): 6, reflect.TypeFor[earn.Variant](): 12, reflect.TypeFor[earn.Tier](): 3,
 		reflect.TypeFor[earn.Benchmark](): 4, reflect.TypeFor[earn.CeFiPart](): 3, reflect.TypeFor[earn.DeFiPart](): 3, reflect.TypeFor[earn.CurrentPart](): 3, reflect.TypeFor[earn.Delta](): 3, reflect.TypeFor[earn.DayRate](): 1,
 	} {
@@ -50,7 +51,11 @@ func TestFieldsNameNumbersThereAre(t *testing.T) {
 			case parts[0] == "defi" && len(parts) == 2:
 				names = defiFieldNames
 			case parts[0] == "defi":
-				at := slices.IndexFunc(defiLists, func(l defiList) bool { return l.name == parts[1] })
+				of := ""
+				if len(parts) > 4 {
+					of = parts[2]
+				}
+				at := slices.IndexFunc(defiLists, func(l defiList) bool { return l.name == parts[1] && l.of == of })
 				if at < 0 {
 					t.Errorf("%s.%s names %s, and there is no such list: %s", of, f.Name, number, defiListDoc())
 					continue

@@ -66,6 +66,10 @@ type History interface {
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
+	// DefiSeries returns of each step in (from, to] the last known value of a metric of DeFi, oldest first.
+	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.FigurePoint, error)
+	// DefiOHLC returns what a metric of DeFi did in the steps that begin in [from, to), oldest first, as far as there are any.
+	DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
 }
 
 // Deps is what explanations are made from.
@@ -143,9 +147,10 @@ type work struct {
 	refolded map[string]*refolded
 	pegs     map[string]*keptPeg
 	begins   map[string]map[int32]int64
-	// rates are those of the end of a minute, protocols what DeFi was made of.
+	// rates are those of the end of a minute, logged the market of one, protocols what DeFi was made of.
 	rates     []loggedRate
 	ratesOf   int64
+	logged    *loggedMarket
 	protocols *wholeDefi
 	// fixings are those of the earn benchmark by day, quoted what its providers pay by the minute and the instant that it is of.
 	fixings map[time.Time][]*eventsv1.EarnFixing
@@ -291,7 +296,7 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 	case "fear-greed":
 		return w.fearGreed(ctx, name, parts, depth)
 	case "defi":
-		return w.defi(ctx, name, parts)
+		return w.defi(ctx, name, parts, depth)
 	case "rate-term":
 		return w.rateTerm(ctx, name, parts)
 	case "rate-statistics":

@@ -40,7 +40,12 @@ type world struct {
 	rows   map[string]*eventsv1.Market
 	inputs map[string][]*eventsv1.PriceInput
 	// protocols are by slug.
-	protocols  map[string]*eventsv1.DefiProtocol
+	protocols map[string]*eventsv1.DefiProtocol
+	// What else the fold of DeFi knows, and the total market cap.
+	defiRates  map[string]*eventsv1.RateEntry
+	defiCoins  map[string]*eventsv1.DefiCoin
+	chainCoins map[string]string
+	totalCap   float64
 	statistics *views.PegStatistics
 	// variants are the rows of earn products, by product and variant.
 	variants map[string]*eventsv1.EarnVariant
@@ -54,7 +59,9 @@ func newWorld(t testing.TB) *world {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "euro-coin,EURC,EURC,4,stablecoin,EUR,")
 	w := &world{World: querytest.NewWorld(t, coins), reach: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"},
 		states: map[string]*schemas.CoinState{}, rows: map[string]*eventsv1.Market{}, inputs: map[string][]*eventsv1.PriceInput{}, protocols: map[string]*eventsv1.DefiProtocol{},
-		variants: map[string]*eventsv1.EarnVariant{}}
+		variants: map[string]*eventsv1.EarnVariant{},
+
+		defiRates: map[string]*eventsv1.RateEntry{}, defiCoins: map[string]*eventsv1.DefiCoin{}, chainCoins: map[string]string{}}
 	var err error
 	w.client, err = w.reach.NewProducer()
 	w.Must(err)
@@ -215,6 +222,7 @@ func (w *world) close(at int64) {
 		emit(coin, rec)
 	}
 	summary := schemas.NewSummary(at, w.ranked, 0)
+	w.totalCap = summary.TotalMarketCap
 	emit("", &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: summary}})
 	w.flush()
 	w.Minute(time.Unix(0, at).UTC())
@@ -286,10 +294,11 @@ func (w *world) offered(reported *eventsv1.Rate) *eventsv1.RateEntry {
 	w.Must(err)
 	named, _ := w.Prices.Coins().ByID(reported.CoinId)
 	entry := &eventsv1.RateEntry{Provider: reported.Project, Source: reported.Source, Category: reported.Category, CoinId: reported.CoinId, Symbol: named.Symbol, Pool: reported.Pool,
-		Apr: apr, Apy: apy, Said: reported, Time: w.Now.UnixNano(), Heard: reported.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion, Term: reported.Term}
+		Apr: apr, Apy: apy, Said: reported, Time: w.Now.UnixNano(), Heard: reported.IngestTime, Offset: offset.Offset, Method: schemas.RateVersion, Term: reported.Term, Chain: reported.Chain}
 	if reported.TvlUsd != "" {
 		entry.TvlUsd = proto.Float64(w.Number(reported.TvlUsd))
 	}
+	w.defiRates[entry.Source+"\x00"+entry.Category+"\x00"+entry.Pool] = entry
 	rec := &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: entry}}
 	w.RateFolded(rec)
 	rec.Mark = &eventsv1.Mark{LogicVersion: 2, Offset: schemas.Minute(entry.Time)}
@@ -334,12 +343,31 @@ func (w *world) sourcesClock(at int64) {
 // defi ends a minute of the fold of DeFi.
 func (w *world) defi(at int64) {
 	w.sourcesClock(at)
-	in := schemas.DefiInputs{}
+	in := schemas.DefiInputs{ChainCoins: w.chainCoins, Caps: map[string]float64{}, TotalMarketCap: w.totalCap}
+	for id, row := range w.rows {
+		if row.MarketCap != nil {
+			in.Caps[id] = *row.MarketCap
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.defiCoins)) {
+		if schemas.DefiCoinCounts(w.defiCoins[id]) {
+			in.Coins = append(in.Coins, id)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.defiRates)) {
+		if counted, ok := schemas.NewDefiRate(w.defiRates[key]); ok && at <= schemas.DefiRateUntil(w.defiRates[key]) {
+			in.Rates = append(in.Rates, counted)
+		}
+	}
 	for _, slug := range slices.Sorted(maps.Keys(w.protocols)) {
 		in.Protocols = append(in.Protocols, w.protocols[slug])
 	}
 	summary := schemas.NewDefiSummary(at, in)
 	summary.Read = at
-	w.append(schemas.TopicDefi, 0, "summary", at, &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: at}, Body: &eventsv1.DefiRecord_Summary{Summary: summary}})
+	rec := &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: at}, Body: &eventsv1.DefiRecord_Summary{Summary: summary}}
+	r := w.append(schemas.TopicDefi, 0, "summary", at, rec)
 	w.flush()
+	var b rows.Batch
+	b.Add(rows.Place{Topic: schemas.TopicDefi, Offset: r.Offset}, rec)
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }

@@ -101,13 +101,13 @@ type DefiOverview struct {
 	StakingTVL              float64  `json:"stakingTvl" explain:"defi/stakingTvl" doc:"USD in liquid staking"`
 	BorrowingTVL            float64  `json:"borrowingTvl" explain:"defi/borrowingTvl" doc:"USD borrowed from all protocols"`
 	CefiTVL                 float64  `json:"cefiTvl" explain:"defi/cefiTvl" doc:"USD held by exchanges"`
-	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" doc:"USD; sum over the coins in the DeFi category"`
-	DefiMarketDominance     *float64 `json:"defiMarketDominance,omitempty" doc:"Percent of the market cap of all coins"`
-	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" doc:"Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it"`
+	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" explain:"defi/defiMarketCap" doc:"USD; sum over the coins in the DeFi category"`
+	DefiMarketDominance     *float64 `json:"defiMarketDominance,omitempty" explain:"defi/defiMarketDominance" doc:"Percent of the market cap of all coins"`
+	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" explain:"defi/categorizedMarketCap" doc:"Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it"`
 	DefiToCefiRatio         *float64 `json:"defiToCefiRatio,omitempty" explain:"defi/defiToCefiRatio" doc:"totalTvl / cefiTvl"`
-	LendingAPY              *float64 `json:"lendingApy,omitempty" doc:"Percent, weighted by the amount supplied"`
-	StakingAPY              *float64 `json:"stakingApy,omitempty" doc:"Percent, weighted by the amount staked"`
-	BorrowAPY               *float64 `json:"borrowApy,omitempty" doc:"Percent, weighted by the debt"`
+	LendingAPY              *float64 `json:"lendingApy,omitempty" explain:"defi/lendingApy" doc:"Percent, weighted by the amount supplied"`
+	StakingAPY              *float64 `json:"stakingApy,omitempty" explain:"defi/stakingApy" doc:"Percent, weighted by the amount staked"`
+	BorrowAPY               *float64 `json:"borrowApy,omitempty" explain:"defi/borrowApy" doc:"Percent, weighted by the debt"`
 	ProtocolCount           uint32   `json:"protocolCount" explain:"defi/protocolCount" doc:"Number of protocols with locked value, without exchanges"`
 	Timestamp               int64    `json:"timestamp" doc:"Unix seconds"`
 }
@@ -136,27 +136,11 @@ func (d *Defi) getOverview(_ context.Context, r *query.Request) (query.Answer, e
 		return DefiBody{DefiOverview{
 			TotalTVL: s.TotalTvl, TotalTVLWithDoubleCount: s.TotalTvlWithDoubleCount, LendingTVL: s.LendingTvl, StakingTVL: s.StakingTvl,
 			BorrowingTVL: s.BorrowingTvl, CefiTVL: s.CefiTvl, DefiMarketCap: s.DefiMarketCap, DefiMarketDominance: s.DefiMarketDominance,
-			CategorizedMarketCap: categorized(d.catalog.Snapshot().Coins),
+			CategorizedMarketCap: views.CategorizedShare(d.catalog.Snapshot().Coins),
 			DefiToCefiRatio:      s.DefiToCefiRatio, LendingAPY: s.LendingRates.Weighted, StakingAPY: s.StakingRates.Weighted,
 			BorrowAPY: s.BorrowingRates.Weighted, ProtocolCount: s.ProtocolCount, Timestamp: seconds(s.Time),
 		}, age}
 	})
-}
-
-// categorized is how much of the market cap of coins is of those with categories, in percent; nil where there is none.
-func categorized(coins []*views.CatalogCoin) *float64 {
-	sum, all := 0.0, 0.0
-	for _, c := range coins {
-		marketCap := c.Market.GetMarketCap()
-		if all += marketCap; len(c.Categories) > 0 {
-			sum += marketCap
-		}
-	}
-	if all <= 0 {
-		return nil
-	}
-	percent := sum / all * 100
-	return &percent
 }
 
 // pastOfDefi is the metric that a source reports the past of.

@@ -19,10 +19,10 @@ type DefiLending struct {
 	TotalTVL             float64      `json:"totalTvl" explain:"defi/lendingTvl" doc:"USD locked in lending protocols, without borrowed amounts"`
 	TotalBorrowed        float64      `json:"totalBorrowed" explain:"defi/lendingBorrowed" doc:"USD borrowed from lending protocols"`
 	Utilization          *float64     `json:"utilization,omitempty" explain:"defi/lendingUtilization" doc:"totalBorrowed / (totalTvl + totalBorrowed), percent"`
-	AverageSupplyAPY     *float64     `json:"averageSupplyApy,omitempty" doc:"Each rate counted once"`
-	MedianSupplyAPY      *float64     `json:"medianSupplyApy,omitempty"`
-	TVLWeightedSupplyAPY *float64     `json:"tvlWeightedSupplyApy,omitempty" doc:"Weighted by the amount supplied, where known"`
-	AverageBorrowAPY     *float64     `json:"averageBorrowApy,omitempty" doc:"Each rate counted once"`
+	AverageSupplyAPY     *float64     `json:"averageSupplyApy,omitempty" explain:"defi/averageSupplyApy" doc:"Each rate counted once"`
+	MedianSupplyAPY      *float64     `json:"medianSupplyApy,omitempty" explain:"defi/medianSupplyApy"`
+	TVLWeightedSupplyAPY *float64     `json:"tvlWeightedSupplyApy,omitempty" explain:"defi/lendingApy" doc:"Weighted by the amount supplied, where known"`
+	AverageBorrowAPY     *float64     `json:"averageBorrowApy,omitempty" explain:"defi/averageBorrowApy" doc:"Each rate counted once"`
 	ProtocolCount        uint32       `json:"protocolCount" explain:"defi/lendingProtocolCount" doc:"Number of lending protocols"`
 	TopProtocols         []DefiLender `json:"topProtocols" doc:"The 20 largest by tvl"`
 	ByAsset              []LentAsset  `json:"byAsset" doc:"The 50 coins with the largest amount supplied, over accepted rates"`
@@ -37,8 +37,8 @@ type DefiLender struct {
 	TVL         float64  `json:"tvl" explain:"defi/lending/{slug}/tvl" doc:"USD"`
 	Change24h   *float64 `json:"change24h,omitempty" explain:"defi/lending/{slug}/change24h" doc:"Percent, as reported by the source"`
 	Change7d    *float64 `json:"change7d,omitempty" explain:"defi/lending/{slug}/change7d" doc:"Percent, as reported by the source"`
-	SupplyAPY   *float64 `json:"supplyApy,omitempty" doc:"Percent"`
-	BorrowAPY   *float64 `json:"borrowApy,omitempty" doc:"Percent"`
+	SupplyAPY   *float64 `json:"supplyApy,omitempty" explain:"defi/lending/{slug}/supplyApy" doc:"Percent"`
+	BorrowAPY   *float64 `json:"borrowApy,omitempty" explain:"defi/lending/{slug}/borrowApy" doc:"Percent"`
 	Utilization *float64 `json:"utilization,omitempty" explain:"defi/lending/{slug}/utilization" doc:"Borrowed / supplied, percent; absent if the source reports no borrowed amount"`
 	MarketShare *float64 `json:"marketShare,omitempty" explain:"defi/lending/{slug}/marketShare" doc:"Percent of totalTvl"`
 }
@@ -47,9 +47,9 @@ type DefiLender struct {
 type LentAsset struct {
 	CoinID    string   `json:"coinId" example:"ethereum"`
 	Symbol    string   `json:"symbol" example:"ETH"`
-	TVL       float64  `json:"tvl" doc:"USD supplied"`
-	SupplyAPY *float64 `json:"supplyApy,omitempty" doc:"Percent"`
-	BorrowAPY *float64 `json:"borrowApy,omitempty" doc:"Percent"`
+	TVL       float64  `json:"tvl" explain:"defi/lending/assets/{coinId}/tvl" doc:"USD supplied"`
+	SupplyAPY *float64 `json:"supplyApy,omitempty" explain:"defi/lending/assets/{coinId}/supplyApy" doc:"Percent"`
+	BorrowAPY *float64 `json:"borrowApy,omitempty" explain:"defi/lending/assets/{coinId}/borrowApy" doc:"Percent"`
 }
 
 func (d *Defi) lending() query.Endpoint {
@@ -91,8 +91,8 @@ type DefiStaking struct {
 	TotalStaked            float64       `json:"totalStaked" explain:"defi/totalStaked" doc:"USD in liquid staking and staking pools; restaked amounts are included in these"`
 	LiquidStakingTVL       float64       `json:"liquidStakingTvl" explain:"defi/stakingTvl" doc:"USD"`
 	LiquidStakingDominance *float64      `json:"liquidStakingDominance,omitempty" explain:"defi/liquidStakingDominance" doc:"Percent of totalStaked"`
-	AverageAPY             *float64      `json:"averageApy,omitempty" doc:"Each rate counted once"`
-	TVLWeightedAPY         *float64      `json:"tvlWeightedApy,omitempty" doc:"Weighted by the amount staked, where known"`
+	AverageAPY             *float64      `json:"averageApy,omitempty" explain:"defi/averageStakingApy" doc:"Each rate counted once"`
+	TVLWeightedAPY         *float64      `json:"tvlWeightedApy,omitempty" explain:"defi/stakingApy" doc:"Weighted by the amount staked, where known"`
 	TopProtocols           []DefiStaker  `json:"topProtocols" doc:"The 20 largest by tvl"`
 	ByChain                []StakedChain `json:"byChain" doc:"The 30 chains with the largest amount staked"`
 	Timestamp              int64         `json:"timestamp" doc:"Unix seconds"`
@@ -104,7 +104,7 @@ type DefiStaker struct {
 	Name        string   `json:"name"`
 	Symbol      string   `json:"symbol,omitempty" doc:"Of the protocol's own token"`
 	TVL         float64  `json:"tvl" explain:"defi/staking/{slug}/tvl" doc:"USD"`
-	APY         *float64 `json:"apy,omitempty" doc:"Percent"`
+	APY         *float64 `json:"apy,omitempty" explain:"defi/staking/{slug}/apy" doc:"Percent"`
 	MarketShare *float64 `json:"marketShare,omitempty" explain:"defi/staking/{slug}/marketShare" doc:"Percent of totalStaked"`
 }
 
@@ -112,10 +112,10 @@ type DefiStaker struct {
 type StakedChain struct {
 	Chain        string   `json:"chain" example:"Ethereum"`
 	CoinID       string   `json:"coinId,omitempty" doc:"The chain's own coin" example:"ethereum"`
-	TVL          float64  `json:"tvl" doc:"USD"`
-	APY          *float64 `json:"apy,omitempty" doc:"Percent"`
-	StakingRatio *float64 `json:"stakingRatio,omitempty" doc:"tvl as percent of the market cap of the chain's coin; only the amount staked through these protocols"`
-	Share        *float64 `json:"share,omitempty" doc:"Percent of totalStaked"`
+	TVL          float64  `json:"tvl" explain:"defi/staking/chains/{chain}/tvl" doc:"USD"`
+	APY          *float64 `json:"apy,omitempty" explain:"defi/staking/chains/{chain}/apy" doc:"Percent"`
+	StakingRatio *float64 `json:"stakingRatio,omitempty" explain:"defi/staking/chains/{chain}/stakingRatio" doc:"tvl as percent of the market cap of the chain's coin; only the amount staked through these protocols"`
+	Share        *float64 `json:"share,omitempty" explain:"defi/staking/chains/{chain}/share" doc:"Percent of totalStaked"`
 }
 
 func (d *Defi) staking() query.Endpoint {
@@ -155,8 +155,8 @@ type DefiBorrowing struct {
 	TotalCollateral        float64         `json:"totalCollateral" explain:"defi/totalCollateral" doc:"USD supplied to the protocols with debt: locked plus borrowed"`
 	CollateralizationRatio *float64        `json:"collateralizationRatio,omitempty" explain:"defi/collateralizationRatio" doc:"totalCollateral / totalDebt, percent"`
 	Utilization            *float64        `json:"utilization,omitempty" explain:"defi/borrowingUtilization" doc:"totalDebt / totalCollateral, percent"`
-	AverageBorrowAPY       *float64        `json:"averageBorrowApy,omitempty" doc:"Each rate counted once"`
-	DebtWeightedBorrowAPY  *float64        `json:"debtWeightedBorrowApy,omitempty" doc:"Weighted by the debt, where known"`
+	AverageBorrowAPY       *float64        `json:"averageBorrowApy,omitempty" explain:"defi/averageBorrowApy" doc:"Each rate counted once"`
+	DebtWeightedBorrowAPY  *float64        `json:"debtWeightedBorrowApy,omitempty" explain:"defi/borrowApy" doc:"Weighted by the debt, where known"`
 	TopProtocols           []DefiCreditor  `json:"topProtocols" doc:"The 20 largest by debt"`
 	ByAsset                []BorrowedAsset `json:"byAsset" doc:"The 50 coins with the largest debt, over accepted rates"`
 	Timestamp              int64           `json:"timestamp" doc:"Unix seconds"`
@@ -169,7 +169,7 @@ type DefiCreditor struct {
 	Debt                   float64  `json:"debt" explain:"defi/borrowing/{slug}/debt" doc:"USD"`
 	Collateral             *float64 `json:"collateral,omitempty" explain:"defi/borrowing/{slug}/collateral" doc:"USD"`
 	CollateralizationRatio *float64 `json:"collateralizationRatio,omitempty" explain:"defi/borrowing/{slug}/collateralizationRatio" doc:"Percent"`
-	BorrowAPY              *float64 `json:"borrowApy,omitempty" doc:"Percent"`
+	BorrowAPY              *float64 `json:"borrowApy,omitempty" explain:"defi/borrowing/{slug}/borrowApy" doc:"Percent"`
 	MarketShare            *float64 `json:"marketShare,omitempty" explain:"defi/borrowing/{slug}/marketShare" doc:"Percent of totalDebt"`
 }
 
@@ -177,8 +177,8 @@ type DefiCreditor struct {
 type BorrowedAsset struct {
 	CoinID    string   `json:"coinId" example:"usd-coin"`
 	Symbol    string   `json:"symbol" example:"USDC"`
-	Debt      float64  `json:"debt" doc:"USD"`
-	BorrowAPY *float64 `json:"borrowApy,omitempty" doc:"Percent"`
+	Debt      float64  `json:"debt" explain:"defi/borrowing/assets/{coinId}/debt" doc:"USD"`
+	BorrowAPY *float64 `json:"borrowApy,omitempty" explain:"defi/borrowing/assets/{coinId}/borrowApy" doc:"Percent"`
 }
 
 func (d *Defi) borrowing() query.Endpoint {

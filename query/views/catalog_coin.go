@@ -2,6 +2,7 @@ package views
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ func Fold(text string) string { return strings.ToLower(strings.TrimSpace(text)) 
 
 // coinSources are whose words about a coin count first.
 var coinSources = []string{"coingecko", "coinpaprika"}
+
+// Describes reports whether coins of the catalog are described by a source's words.
+func Describes(source string) bool { return slices.Contains(coinSources, source) }
 
 // byRank orders coins: those with a rank, then those that our table ranks, then by id.
 func byRank(a, b *CatalogCoin) int {

@@ -1,4 +1,4 @@
-package globalstats
+package views_test
 
 import (
 	"testing"
@@ -7,14 +7,14 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-func TestCategorizedIsTheShareOfTheMarketCapWithCategories(t *testing.T) {
+func TestCategorizedShareIsTheShareOfTheMarketCapWithCategories(t *testing.T) {
 	capped := func(marketCap float64, categories ...string) *views.CatalogCoin {
 		return &views.CatalogCoin{Market: &eventsv1.Market{MarketCap: &marketCap}, Categories: categories}
 	}
-	if got := categorized([]*views.CatalogCoin{capped(60, "Layer 1"), capped(15, "DeFi"), capped(25), {}}); got == nil || *got != 75 {
+	if got := views.CategorizedShare([]*views.CatalogCoin{capped(60, "Layer 1"), capped(15, "DeFi"), capped(25), {}}); got == nil || *got != 75 {
 		t.Errorf("got %v, want 75", got)
 	}
-	if got := categorized([]*views.CatalogCoin{{Categories: []string{"DeFi"}}}); got != nil {
+	if got := views.CategorizedShare([]*views.CatalogCoin{{Categories: []string{"DeFi"}}}); got != nil {
 		t.Errorf("without a market cap: got %v, want nothing", *got)
 	}
 }
