@@ -25,7 +25,9 @@ var forms = map[string]form{
 	"candle":     {"candle/{coin}/{interval}/{start}[/{field}]", "Closed candle: interval 1m, 5m, 15m, 1h, 4h or 1d; start as 2026-01-31T12:00:00Z; field open, high, low, close (default), volume, volumeUsd or trades", 4, 5},
 	"peg":        {"peg/{coin}[/{field}]", "Deviation of a stablecoin from its peg, in bps; or " + strings.Join(pegFieldNames(), ", "), 2, 3},
 	"fiat":       {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
-	"global":     {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", "), 2, 2},
+	"global":     {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", ") + "; or global/dominance/{coin}, the share of one of the largest coins", 2, 3},
+	"category":   {"category/{category}/{field}", "Sum over the coins of a category, by its id: " + strings.Join(categoryFieldNames(), ", "), 3, 3},
+	"movers":     {"movers/{ranks}/{minVolume}/{field}", "Number of coins of a segment of ranks (" + strings.Join(moverRanges, ", ") + ") that rose or fell within 24 hours, with at least a volume in USD: " + strings.Join(moversFieldNames(), ", "), 4, 4},
 	"sentiment":  {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
 	"fear-greed": {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components", 1, 3},
 	"defi":       {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 4},
@@ -36,7 +38,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "peg", "fiat", "global", "sentiment", "fear-greed", "defi", "rate", "rate-statistics", "earn"}
+var ordered = []string{"price", "market", "candle", "peg", "fiat", "global", "category", "movers", "sentiment", "fear-greed", "defi", "rate", "rate-statistics", "earn"}
 
 // formList writes the forms for people.
 func formList() string {
