@@ -24,7 +24,7 @@ const (
 
 // explainTag is the tag of a field that names the number it holds, as GET /api/v1/explain/{number} takes it, and ExplainExtension
 // what that is in the document. Names in braces are fields of the same object, or of the nearest one around it that has such a
-// field.
+// field. Of a field that is a map it names its members, by the schema of these: {key} is a member's key.
 const (
 	explainTag       = "explain"
 	ExplainExtension = "x-explain"
@@ -159,6 +159,11 @@ func nameNumbers(s *huma.Schema, t reflect.Type) {
 		case property == nil || property.Ref != "":
 			panic(fmt.Sprintf("%s.%s holds the number %s, and is no number", t, f.Name, number))
 		default:
+			if members, ok := property.AdditionalProperties.(*huma.Schema); ok {
+				if property = members; property.Ref != "" {
+					panic(fmt.Sprintf("the members of %s.%s hold the number %s, and are no numbers", t, f.Name, number))
+				}
+			}
 			if property.Extensions == nil {
 				property.Extensions = map[string]any{}
 			}

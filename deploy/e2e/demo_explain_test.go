@@ -58,6 +58,8 @@ var explained = map[string]string{
 	"/api/v1/rates/{symbol}":                            "/api/v1/rates/BTC?category=price",
 	"/api/v1/coins/with-rates":                          "/api/v1/coins/with-rates?category=borrowing&limit=2",
 	"/api/v1/coins/featured":                            "/api/v1/coins/featured?limit=2",
+	"/api/v1/coins/categories":                          "/api/v1/coins/categories",
+	"/api/v1/fiat/rates/usd":                            "/api/v1/fiat/rates/usd",
 }
 
 const (
@@ -216,7 +218,7 @@ func (d *demo) explainOnce(t *testing.T, number string) (status int, n *explaine
 var braces = regexp.MustCompile(`\{(\w+)\}`)
 
 // numbersOf finds the numbers that an answer holds, by the names that its schema gives them: what is in braces is a field of the
-// same object, or of the nearest around it.
+// same object, or of the nearest around it; of a map's members {key} is the member's key.
 func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, found map[string]string) {
 	for _, one := range schema.AnyOf {
 		numbersOf(one.Value, value, around, found)
@@ -234,29 +236,36 @@ func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, foun
 		}
 		inside := append(slices.Clip(around), v)
 		for name, property := range schema.Properties {
-			number, named := property.Value.Extensions[query.ExplainExtension].(string)
-			if strings.HasPrefix(number, "metric/") && v["origin"] == "backfill" {
-				continue // what a source reported afterwards is not explained
-			}
-			if _, is := v[name].(float64); is && named {
-				found[braces.ReplaceAllStringFunc(number, func(field string) string {
-					for _, object := range slices.Backward(inside) {
-						if value, ok := object[strings.Trim(field, "{}")]; ok {
-							if number, numeric := value.(float64); numeric {
-								return strconv.FormatFloat(number, 'f', -1, 64)
-							}
-							return fmt.Sprint(value)
-						}
-					}
-					return field
-				})] = number
-			}
+			namedNumber(property.Value, v[name], inside, found)
 			numbersOf(property.Value, v[name], inside, found)
 		}
 		if members := schema.AdditionalProperties.Schema; members != nil {
-			for _, member := range v {
+			for key, member := range v {
+				namedNumber(members.Value, member, append(slices.Clip(inside), map[string]any{"key": key}), found)
 				numbersOf(members.Value, member, inside, found)
 			}
 		}
 	}
+}
+
+// namedNumber finds the number that a value is, if its schema names one.
+func namedNumber(schema *openapi3.Schema, value any, inside []map[string]any, found map[string]string) {
+	number, named := schema.Extensions[query.ExplainExtension].(string)
+	if _, is := value.(float64); !is || !named {
+		return
+	}
+	if strings.HasPrefix(number, "metric/") && inside[len(inside)-1]["origin"] == "backfill" {
+		return // what a source reported afterwards is not explained
+	}
+	found[braces.ReplaceAllStringFunc(number, func(field string) string {
+		for _, object := range slices.Backward(inside) {
+			if value, ok := object[strings.Trim(field, "{}")]; ok {
+				if time, numeric := value.(float64); numeric {
+					return strconv.FormatFloat(time, 'f', -1, 64)
+				}
+				return fmt.Sprint(value)
+			}
+		}
+		return field
+	})] = number
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // What needs no explanation, by rule: schemas that describe an answer, explain it or show a record; those that are about the service itself; those that repeat
-// what a source states, one by one; and integers that count what is listed, number it, or are a time or a version.
+// what a source states, one by one; and integers that count what is listed, number it, bound it as the request does, or are a time or a version.
 var (
 	describing = regexp.MustCompile(`Meta$|View$|Position$|^Explain|^(ErrorDetail|PricesExplanation|PricesInput|RatesInput)$`)
 	operating  = regexp.MustCompile(`^(System|Usage|Records|Restatements|Corrections|ViewsProvider)|^(CoinsStats|FiatStats|FiatStatus)$`)
 	repeating  = regexp.MustCompile(`^(CoinsMarket|FiatInput|PricesRow|RatesTier)$`)
-	counting   = regexp.MustCompile(`^(count|segments|timestamp|timeUntilUpdate|durationSeconds|revision|samples|n|rankInSegment|trendRank|totalPoints|methodologyVersion)$|^\w+Count$`)
+	counting   = regexp.MustCompile(`^(count|segments|timestamp|timeUntilUpdate|durationSeconds|revision|samples|n|rankInSegment|minVolume|trendRank|totalPoints|methodologyVersion)$|^\w+Count$`)
 )
 
 // unnamed are the numbers that have no name yet, by schema; docs/explain.md says the same of them.
@@ -28,14 +28,13 @@ var unnamed = map[string]string{
 	"ChartsStats": "avgPrice changePct maxPrice minPrice", "CoinsPoint": "value", "CoinsTableRow": "sparkline7d", "GlobalstatsMetricCandle": "coverage",
 	"GlobalstatsMetricPoint": "coverage", "GlobalstatsPoint": "value", "RatesPastEntry": "rate", "RatesPastMetadata": "apr close high low mean open tvlUsd",
 	"RatesSeries": "points tvlUsd", "RatesSeriesStats": "avgRate changePct latestRate maxRate minRate", "StablecoinsEpisode": "troughBps", "StablecoinsNative": "deviationBps price",
-	// Members of maps, which cannot name their keys: the shares of coins and the components of our index have names of their own.
-	"FiatRates": "rates", "GlobalstatsMetrics": "activeMarkets dominance", "GlobalstatsOwnFearGreed": "components", "CoinsCoin": "developer",
+	// What a source counts of a coin's source code, by its own names.
+	"CoinsCoin": "developer",
 	// Terms of rates besides the rate.
 	"EarnTier": "from", "RatesMetadata": "rateUsed",
 	"RatesProviderCategory": "averageRate maxRate minRate",
-	// Sums over the coins of a category, likenesses, and how many coins rose and fell: they depend on the request.
-	"CoinsCategory": "marketCap marketCapChangePercentage24h volume24h", "CoinsSimilarCoin": "similarity", "GlobalstatsSegment": "totalGainers totalLosers",
-	"GlobalstatsFlatSegment": "totalGainers totalLosers", "GlobalstatsMoversToolBody": "totalGainers totalLosers",
+	// Likenesses: they depend on the request.
+	"CoinsSimilarCoin": "similarity",
 	// What a symbol means, and the exchange rate that prices in another currency were converted by.
 	"SymbolsCandidate": "price rank score", "SymbolsMapping": "confidence", "SymbolsResolution": "confidence units", "ViewsAlternative": "rank", "PricesVsRate": "usd",
 }
@@ -52,6 +51,9 @@ func TestDemoNamesEveryNumber(t *testing.T) {
 				continue
 			}
 			_, isNamed := property.Value.Extensions[query.ExplainExtension]
+			if members := property.Value.AdditionalProperties.Schema; members != nil && !isNamed {
+				_, isNamed = members.Value.Extensions[query.ExplainExtension]
+			}
 			isListed := slices.Contains(strings.Fields(unnamed[name]), field)
 			needsNone := describing.MatchString(name) || operating.MatchString(name) || repeating.MatchString(name) || integer && counting.MatchString(field)
 			switch {

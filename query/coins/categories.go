@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
@@ -23,18 +22,10 @@ type categories struct {
 type category struct {
 	slug, name string
 	// coins by rank.
-	coins             []int32
-	marketCap, volume float64
-	// capNow and capBefore are of the coins whose cap of 24 hours ago is known.
-	capNow, capBefore           float64
-	marketCapKnown, volumeKnown bool
-	changeKnown                 bool
-}
-
-// slug writes a category's name as an id.
-func slug(name string) string {
-	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	return strings.Join(parts, "-")
+	coins []int32
+	sums  views.CategorySums
+	// marketCap is the sum that categories are ordered by, 0 where it is not known.
+	marketCap float64
 }
 
 // members are the coins of a category, nil where there is none.
@@ -64,7 +55,13 @@ func (ix *index) categorize() *categories {
 				continue
 			}
 			all.of[i] = append(all.of[i], c)
-			c.add(int32(i), coin)
+			c.coins = append(c.coins, int32(i))
+			c.sums.Add(coin.Market)
+		}
+	}
+	for _, c := range all.list {
+		if sum := c.sums.MarketCap(); sum != nil {
+			c.marketCap = *sum
 		}
 	}
 	slices.SortFunc(all.list, func(a, b *category) int {
@@ -75,7 +72,7 @@ func (ix *index) categorize() *categories {
 
 // named is the category of a name; nil for a name without a letter.
 func (c *categories) named(name string) *category {
-	id := slug(name)
+	id := views.CategoryID(name)
 	if id == "" {
 		return nil
 	}
@@ -86,26 +83,6 @@ func (c *categories) named(name string) *category {
 		c.list = append(c.list, found)
 	}
 	return found
-}
-
-// add counts a coin. A sum is over the coins that have the figure; the change is over those whose cap of a day ago
-// is known too.
-func (c *category) add(i int32, coin *views.CatalogCoin) {
-	c.coins = append(c.coins, i)
-	row := coin.Market
-	if row == nil {
-		return
-	}
-	if row.Volume24H != nil {
-		c.volume, c.volumeKnown = c.volume+*row.Volume24H, true
-	}
-	if row.MarketCap == nil {
-		return
-	}
-	c.marketCap, c.marketCapKnown = c.marketCap+*row.MarketCap, true
-	if row.MarketCapChange24H != nil {
-		c.capNow, c.capBefore, c.changeKnown = c.capNow+*row.MarketCap, c.capBefore+*row.MarketCap-*row.MarketCapChange24H, true
-	}
 }
 
 // CategoriesBody answers GET /api/v1/coins/categories.
@@ -119,9 +96,9 @@ type Category struct {
 	ID                           string   `json:"id" example:"layer-1"`
 	Name                         string   `json:"name" example:"Layer 1"`
 	CoinCount                    int      `json:"coinCount"`
-	MarketCap                    *float64 `json:"marketCap,omitempty" doc:"USD; sum over the coins with a known market cap"`
-	Volume24h                    *float64 `json:"volume24h,omitempty" doc:"USD"`
-	MarketCapChangePercentage24h *float64 `json:"marketCapChangePercentage24h,omitempty" doc:"Percent; over the coins whose market cap 24 hours ago is known too"`
+	MarketCap                    *float64 `json:"marketCap,omitempty" explain:"category/{id}/marketCap" doc:"USD; sum over the coins with a known market cap"`
+	Volume24h                    *float64 `json:"volume24h,omitempty" explain:"category/{id}/volume24h" doc:"USD"`
+	MarketCapChangePercentage24h *float64 `json:"marketCapChangePercentage24h,omitempty" explain:"category/{id}/marketCapChangePercentage24h" doc:"Percent; over the coins whose market cap 24 hours ago is known too"`
 	TopCoins                     []string `json:"topCoins" doc:"Ids of the three highest-ranked coins"`
 }
 
@@ -146,19 +123,10 @@ func (u *Unit) allCategories() query.Endpoint {
 }
 
 func (ix *index) describe(c *category) Category {
-	summary := Category{ID: c.slug, Name: c.name, CoinCount: len(c.coins), TopCoins: []string{}}
+	summary := Category{ID: c.slug, Name: c.name, CoinCount: len(c.coins), TopCoins: []string{},
+		MarketCap: c.sums.MarketCap(), Volume24h: c.sums.Volume24H(), MarketCapChangePercentage24h: c.sums.MarketCapChangePercentage24H()}
 	for _, i := range c.coins[:min(topCoins, len(c.coins))] {
 		summary.TopCoins = append(summary.TopCoins, ix.coins[i].ID)
-	}
-	if c.marketCapKnown {
-		summary.MarketCap = &c.marketCap
-	}
-	if c.volumeKnown {
-		summary.Volume24h = &c.volume
-	}
-	if c.changeKnown && c.capBefore > 0 {
-		change := 100 * (c.capNow - c.capBefore) / c.capBefore
-		summary.MarketCapChangePercentage24h = &change
 	}
 	return summary
 }

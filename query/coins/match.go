@@ -29,7 +29,7 @@ type sought struct {
 }
 
 func seek(q, search, symbol, category string) sought {
-	s := sought{words: [2]string{views.Fold(q), views.Fold(search)}, symbol: strings.ToUpper(strings.TrimSpace(symbol)), category: slug(category)}
+	s := sought{words: [2]string{views.Fold(q), views.Fold(search)}, symbol: strings.ToUpper(strings.TrimSpace(symbol)), category: views.CategoryID(category)}
 	for _, word := range s.words {
 		m := maskOf(word)
 		s.mask[0] |= m[0]

@@ -48,11 +48,16 @@ var globalFields = []globalField{
 		value: func(s *eventsv1.Summary) *float64 { return s.VolumeChange24H }},
 	{name: "activeCoins", formula: "number of coins with a price of the last 24 hours",
 		value: func(s *eventsv1.Summary) *float64 { return counted(s.ActiveCoins) }},
+	{name: activeMarketsField, formula: "markets that were accepted in the last price of a coin's newest candle, summed over the coins whose candle ended at most 10 minutes before",
+		value: func(s *eventsv1.Summary) *float64 { return counted(s.ActiveMarkets) }},
 	{name: "stablecoinMarketCap", unit: usd, formula: "sum of marketCap over the ranked stablecoins of our table", part: capPart, partField: "marketCap",
 		value: func(s *eventsv1.Summary) *float64 { return &s.StablecoinMarketCap }},
 	{name: "stablecoinDominance", unit: percent, formula: "stablecoinMarketCap / totalMarketCap x 100", part: capPart, partField: "marketCap",
 		value: func(s *eventsv1.Summary) *float64 { return &s.StablecoinDominance }},
 }
+
+// activeMarketsField is the only one that is not made of rows.
+const activeMarketsField = "activeMarkets"
 
 func globalFieldNames() []string {
 	names := make([]string, len(globalFields))
@@ -188,6 +193,9 @@ func (w *work) dayBefore(ctx context.Context, m *wholeMarket) error {
 
 // global explains a number of the whole market.
 func (w *work) global(ctx context.Context, name string, parts []string, depth int) (*Node, error) {
+	if len(parts) == 3 {
+		return w.dominance(ctx, name, parts, depth)
+	}
 	i := slices.IndexFunc(globalFields, func(f globalField) bool { return f.name == parts[1] })
 	if i < 0 {
 		return nil, w.nearField(name, parts, 1, globalFieldNames())
@@ -202,6 +210,9 @@ func (w *work) global(ctx context.Context, name string, parts []string, depth in
 // globalOf explains a number of a market.
 func (w *work) globalOf(ctx context.Context, m *wholeMarket, field globalField, depth int) (*Node, error) {
 	n := m.node("global/"+field.name, field.value(m.summary), field.unit, field.formula)
+	if field.name == activeMarketsField {
+		return n, w.activeMarkets(ctx, m, n)
+	}
 	n.compare(field.value(m.again))
 	for i := range m.ranked {
 		if field.part == nil {

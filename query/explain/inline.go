@@ -85,7 +85,8 @@ func namedIn(forms ...any) named {
 func (n named) any() bool {
 	for _, schema := range n.registry.Map() {
 		for _, property := range schema.Properties {
-			if property.Extensions[query.ExplainExtension] != nil {
+			members, is := property.AdditionalProperties.(*huma.Schema)
+			if property.Extensions[query.ExplainExtension] != nil || is && members.Extensions[query.ExplainExtension] != nil {
 				return true
 			}
 		}
@@ -179,7 +180,11 @@ func textOf(value any) string {
 	return fmt.Sprint(value)
 }
 
-// walk finds the numbers of a value: what a name has in braces is a field of the same object, or of the nearest around it.
+// memberKey is what the name of a map's members has in braces for the member's key.
+const memberKey = "key"
+
+// walk finds the numbers of a value: what a name has in braces is a field of the same object, or of the nearest around it; of a map's
+// members {key} is the member's key.
 func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) {
 	if schema.Ref != "" {
 		schema = n.registry.SchemaFromRef(schema.Ref)
@@ -201,32 +206,38 @@ func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) 
 		inside := append(slices.Clip(around), v)
 		names := slices.Sorted(maps.Keys(schema.Properties))
 		for _, name := range names {
-			number, is := schema.Properties[name].Extensions[query.ExplainExtension].(string)
-			if _, numeric := v[name].(float64); !is || !numeric {
-				continue
-			}
-			if strings.HasPrefix(number, "metric/") && v["origin"] == string(schemas.OriginBackfill) { // what a source reported afterwards
-				continue
-			}
-			number = braces.ReplaceAllStringFunc(number, func(field string) string {
-				for _, object := range slices.Backward(inside) {
-					if value, ok := object[strings.Trim(field, "{}")]; ok {
-						return textOf(value)
-					}
-				}
-				return field
-			})
-			if !n.seen[number] {
-				n.found, n.seen[number] = append(n.found, number), true
-			}
+			n.add(schema.Properties[name], v[name], inside)
 		}
 		for _, name := range names {
 			n.walk(schema.Properties[name], v[name], inside)
 		}
 		if members, is := schema.AdditionalProperties.(*huma.Schema); is {
 			for _, name := range slices.Sorted(maps.Keys(v)) {
+				n.add(members, v[name], append(slices.Clip(inside), map[string]any{memberKey: name}))
 				n.walk(members, v[name], inside)
 			}
 		}
+	}
+}
+
+// add adds the number that a value is, if its schema names one.
+func (n *numbers) add(schema *huma.Schema, value any, inside []map[string]any) {
+	number, is := schema.Extensions[query.ExplainExtension].(string)
+	if _, numeric := value.(float64); !is || !numeric {
+		return
+	}
+	if around := inside[len(inside)-1]; strings.HasPrefix(number, "metric/") && around["origin"] == string(schemas.OriginBackfill) { // what a source reported afterwards
+		return
+	}
+	number = braces.ReplaceAllStringFunc(number, func(field string) string {
+		for _, object := range slices.Backward(inside) {
+			if value, ok := object[strings.Trim(field, "{}")]; ok {
+				return textOf(value)
+			}
+		}
+		return field
+	})
+	if !n.seen[number] {
+		n.found, n.seen[number] = append(n.found, number), true
 	}
 }

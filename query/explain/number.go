@@ -26,7 +26,9 @@ var forms = map[string]form{
 	"peg":       {"peg/{coin}[/{field}]", "Deviation of a stablecoin from its peg, in bps; or " + strings.Join(pegFieldNames(), ", "), 2, 3},
 	"peg-point": {"peg-point/{coin}/{time}[/price]", "Point of the history of a stablecoin's peg, in bps, by the end of its candle; or the price then", 3, 4},
 	"fiat":      {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
-	"global":    {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", "), 2, 2},
+	"global":    {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", ") + "; or global/dominance/{coin}, the share of one of the largest coins", 2, 3},
+	"category":  {"category/{category}/{field}", "Sum over the coins of a category, by its id: " + strings.Join(categoryFieldNames(), ", "), 3, 3},
+	"movers":    {"movers/{ranks}/{minVolume}/{field}", "Number of coins of a segment of ranks (" + strings.Join(moverRanges, ", ") + ") that rose or fell within 24 hours, with at least a volume in USD: " + strings.Join(moversFieldNames(), ", "), 4, 4},
 	"metric": {"metric/{metric}/{time}", "Point of a series, by the end of its minute, Unix seconds: " + strings.Join(metricNames(), ", ") +
 		"; or metric/{metric}/{hourly or daily}/{start}/{field} of what it did in a step: " + strings.Join(metricCandleNames(), ", "), 3, 5},
 	"sentiment":  {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
@@ -42,7 +44,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "peg", "peg-point", "fiat", "global", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", "rate-statistics", "earn", benchmarkForm}
+var ordered = []string{"price", "market", "candle", "peg", "peg-point", "fiat", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", "rate-statistics", "earn", benchmarkForm}
 
 // formList writes the forms for people.
 func formList() string {

@@ -18,12 +18,12 @@ import (
 
 // TestFieldsNameNumbersThereAre reads the names that fields of answers give to their numbers.
 func TestFieldsNameNumbersThereAre(t *testing.T) {
-	fields := map[string]func() []string{"market": marketFieldNames, "global": globalFieldNames, "sentiment": sentimentFieldNames, "candle": candleFieldNames, "rate-statistics": rateStatisticNames,
+	fields := map[string]func() []string{"market": marketFieldNames, "global": globalFieldNames, "category": categoryFieldNames, "movers": moversFieldNames, "sentiment": sentimentFieldNames, "candle": candleFieldNames, "rate-statistics": rateStatisticNames,
 		benchmarkForm: func() []string { return append(benchmarkFieldNames(), benchmarkChangeNames()...) }}
 	for of, least := range map[reflect.Type]int{
 		reflect.TypeFor[prices.Aggregated](): 9, reflect.TypeFor[prices.ListEntry](): 5, reflect.TypeFor[charts.Current](): 1, reflect.TypeFor[coins.TableRow](): 17, reflect.TypeFor[coins.Coin](): 9, reflect.TypeFor[coins.Compact](): 3,
-		reflect.TypeFor[charts.Point](): 8, reflect.TypeFor[globalstats.Metrics](): 9, reflect.TypeFor[globalstats.Sentiment](): 7,
-		reflect.TypeFor[globalstats.FearGreed](): 1, reflect.TypeFor[globalstats.OwnFearGreed](): 1, reflect.TypeFor[globalstats.DefiOverview](): 14,
+		reflect.TypeFor[charts.Point](): 8, reflect.TypeFor[globalstats.Metrics](): 12, reflect.TypeFor[globalstats.MoversTotals](): 2, reflect.TypeFor[coins.Category](): 3, reflect.TypeFor[fiat.Rates](): 1, reflect.TypeFor[globalstats.Sentiment](): 7,
+		reflect.TypeFor[globalstats.FearGreed](): 1, reflect.TypeFor[globalstats.OwnFearGreed](): 2, reflect.TypeFor[globalstats.DefiOverview](): 14,
 		reflect.TypeFor[fiat.Currency](): 1, reflect.TypeFor[stablecoins.Entry](): 6, reflect.TypeFor[stablecoins.Components](): 4,
 		reflect.TypeFor[coins.Statistics](): 28, reflect.TypeFor[coins.CoinRates](): 5, reflect.TypeFor[coins.BestRate](): 1, reflect.TypeFor[coins.BestRates](): 3, reflect.TypeFor[coins.TopCoin](): 2, reflect.TypeFor[coins.TrendingCoin](): 2, reflect.TypeFor[coins.FoundCoin](): 1,
 		reflect.TypeFor[globalstats.Mover](): 6, reflect.TypeFor[globalstats.Summary](): 5, reflect.TypeFor[globalstats.DefiLending](): 8,
@@ -46,6 +46,11 @@ func TestFieldsNameNumbersThereAre(t *testing.T) {
 			}
 			names := fields[parts[0]]
 			switch {
+			case parts[len(parts)-1] == "{"+memberKey+"}": // of a map's members, whose keys are not known here
+				if f.Type.Kind() != reflect.Map {
+					t.Errorf("%s.%s names %s, and has no members", of, f.Name, number)
+				}
+				continue
 			case parts[0] == "price" && len(parts) > 2:
 				names = priceFieldNames
 			case parts[0] == "defi" && len(parts) == 2:

@@ -50,6 +50,8 @@ type History interface {
 	views.PublishedPrices
 	// Intervals returns the candles of a coin that start in [from, to), oldest first, in intervals of a minute, an hour or a day.
 	Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error)
+	// AllIntervals returns what Intervals does of all coins, by coin id.
+	AllIntervals(ctx context.Context, interval time.Duration, from, to time.Time) (map[string][]schemas.Candle, error)
 	// Candles returns the closed live minutes of a coin that start in [from, to), oldest first.
 	Candles(ctx context.Context, coinID string, from, to time.Time) ([]*eventsv1.Candle, error)
 	// ClosedUntil returns the time up to which the candles of live minutes are there.
@@ -155,6 +157,11 @@ type work struct {
 	// fixings are those of the earn benchmark by day, quoted what its providers pay by the minute and the instant that it is of.
 	fixings map[time.Time][]*eventsv1.EarnFixing
 	quoted  map[quotedAt]*quoted
+	// served are the rows that are served as the log has them, dayAgo the closes of a day before a time, by coin id, and categories the
+	// coins of each.
+	served     map[string]loggedRow
+	dayAgo     map[time.Time]map[string]float64
+	categories map[string][]*views.CatalogCoin
 }
 
 // errTooManyReads means that an answer would need more of the log than is read for one.
@@ -289,6 +296,10 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.currency(ctx, name, parts[1], depth)
 	case "global":
 		return w.global(ctx, name, parts, depth)
+	case "category":
+		return w.category(ctx, name, parts, depth)
+	case "movers":
+		return w.movers(ctx, name, parts, depth)
 	case "metric":
 		return w.metric(ctx, name, parts, depth)
 	case "sentiment":

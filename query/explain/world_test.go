@@ -13,8 +13,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	listed "github.com/marketlog/marketlog/query/coins"
 	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/explain"
+	"github.com/marketlog/marketlog/query/fiat"
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/querytest"
@@ -49,6 +51,7 @@ type world struct {
 	statistics *views.PegStatistics
 	// variants are the rows of earn products, by product and variant.
 	variants map[string]*eventsv1.EarnVariant
+	figures  *views.Figures
 	// ended is the last minute that was closed.
 	ended int64
 	// clocked states that sources have written a clock: what they state before the first one belongs to the minute after it.
@@ -98,9 +101,12 @@ func newWorld(t testing.TB) *world {
 	past := w.History()
 	pegging := stablecoins.New(w.Prices, w.Catalog, past, stablecoins.Served{})
 	w.statistics = pegging.Statistics()
+	currencies := views.NewPastCurrencies(w.Catalog, log, past)
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
-		Currencies: views.NewPastCurrencies(w.Catalog, log, past)})
-	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
+		Currencies: currencies})
+	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
+	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
+		listed.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, past), past).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, past).Endpoints())))
 	return w
 }
@@ -223,6 +229,12 @@ func (w *world) close(at int64) {
 	}
 	summary := schemas.NewSummary(at, w.ranked, 0)
 	w.totalCap = summary.TotalMarketCap
+	for coin, s := range w.states {
+		if row := w.rows[coin]; row != nil && at-row.PriceTime <= int64(24*time.Hour) {
+			summary.ActiveCoins++
+		}
+		summary.ActiveMarkets += s.Markets(at)
+	}
 	emit("", &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: summary}})
 	w.flush()
 	w.Minute(time.Unix(0, at).UTC())

@@ -38,7 +38,7 @@ type RatesBody struct {
 // Rates is what one US dollar costs in each currency.
 type Rates struct {
 	BaseCurrency string             `json:"baseCurrency" enum:"USD"`
-	Rates        map[string]float64 `json:"rates" doc:"Units per US dollar, by currency code"`
+	Rates        map[string]float64 `json:"rates" explain:"fiat/{key}" doc:"Units per US dollar, by currency code"`
 	Count        int                `json:"count"`
 	Timestamp    string             `json:"timestamp" format:"date-time" doc:"Time of the newest rate"`
 }

@@ -50,7 +50,7 @@ type Point struct {
 type OwnFearGreed struct {
 	Value          uint32             `json:"value" explain:"fear-greed/computed"`
 	Classification string             `json:"classification"`
-	Components     map[string]float64 `json:"components" doc:"Each from 0 to 100"`
+	Components     map[string]float64 `json:"components" explain:"fear-greed/computed/{key}" doc:"Each from 0 to 100"`
 	Timestamp      int64              `json:"timestamp" doc:"Unix seconds"`
 }
 

@@ -19,12 +19,12 @@ type Metrics struct {
 	TotalVolume24h      float64            `json:"totalVolume24h" explain:"global/totalVolume24h" doc:"USD"`
 	BTCDominance        float64            `json:"btcDominance" explain:"global/btcDominance" doc:"Percent of the total market cap"`
 	ETHDominance        float64            `json:"ethDominance" explain:"global/ethDominance" doc:"Percent of the total market cap"`
-	Dominance           map[string]float64 `json:"dominance" doc:"Percent of the total market cap of the largest coins, by symbol"`
+	Dominance           map[string]float64 `json:"dominance" explain:"global/dominance/{key}" doc:"Percent of the total market cap of the largest coins, by symbol"`
 	MarketCapChange24h  *float64           `json:"marketCapChange24h,omitempty" explain:"global/marketCapChange24h" doc:"Percent"`
 	VolumeChange24h     *float64           `json:"volumeChange24h,omitempty" explain:"global/volumeChange24h" doc:"Percent"`
 	Trend24h            *float64           `json:"trend24h,omitempty" explain:"global/trend24h" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
 	ActiveCoins         uint32             `json:"activeCoins" explain:"global/activeCoins" doc:"Number of coins included"`
-	ActiveMarkets       uint32             `json:"activeMarkets" doc:"Number of markets that their prices were computed from"`
+	ActiveMarkets       uint32             `json:"activeMarkets" explain:"global/activeMarkets" doc:"Number of markets that their prices were computed from"`
 	StablecoinMarketCap float64            `json:"stablecoinMarketCap" explain:"global/stablecoinMarketCap" doc:"USD"`
 	StablecoinDominance float64            `json:"stablecoinDominance" explain:"global/stablecoinDominance" doc:"Percent of the total market cap"`
 	Timestamp           int64              `json:"timestamp" doc:"Unix seconds"`

@@ -47,10 +47,11 @@ type MoversToolBody struct {
 	Meta      Meta  `json:"meta"`
 }
 
-// MoversTotals are how many coins there are to page through.
+// MoversTotals are how many coins there are to page through. They depend on the least volume that was asked for, which names them.
 type MoversTotals struct {
-	TotalGainers int `json:"totalGainers" doc:"Number of rising coins in the segment with the minimum volume"`
-	TotalLosers  int `json:"totalLosers" doc:"Number of falling coins in the segment with the minimum volume"`
+	TotalGainers int   `json:"totalGainers" explain:"movers/{rankRange}/{minVolume}/totalGainers" doc:"Number of rising coins in the segment with the minimum volume"`
+	TotalLosers  int   `json:"totalLosers" explain:"movers/{rankRange}/{minVolume}/totalLosers" doc:"Number of falling coins in the segment with the minimum volume"`
+	MinVolume    int64 `json:"minVolume" doc:"Minimum volume of 24 hours, USD, as asked for"`
 }
 
 // Segment is what moved most of a segment of ranks.
@@ -199,10 +200,10 @@ func (c current) segments(ranges []schemas.RankRange, r *query.Request) MoversDa
 }
 
 func (c current) segment(ranks schemas.RankRange, r *query.Request) Segment {
-	return c.moversIn(ranks, int(r.Integer("limit")), int(r.Integer("offset")), float64(r.Integer("min_volume")))
+	return c.moversIn(ranks, int(r.Integer("limit")), int(r.Integer("offset")), r.Integer("min_volume"))
 }
 
-func (c current) moversIn(ranks schemas.RankRange, limit, offset int, minVolume float64) Segment {
+func (c current) moversIn(ranks schemas.RankRange, limit, offset int, minVolume int64) Segment {
 	var rows []*eventsv1.Market
 	for _, coin := range c.Coins { // by rank, those without one last
 		if coin.Rank == 0 || ranks.To > 0 && coin.Rank > ranks.To {
@@ -210,10 +211,10 @@ func (c current) moversIn(ranks schemas.RankRange, limit, offset int, minVolume 
 		}
 		rows = append(rows, coin.Market)
 	}
-	gainers, losers := schemas.Movers(rows, ranks, len(rows), minVolume)
+	gainers, losers := schemas.Movers(rows, ranks, len(rows), float64(minVolume))
 	return Segment{
 		RankRange: ranks.String(), Gainers: c.page(gainers, limit, offset), Losers: c.page(losers, limit, offset),
-		MoversTotals: MoversTotals{len(gainers), len(losers)}, Timestamp: seconds(c.Summary.Time),
+		MoversTotals: MoversTotals{len(gainers), len(losers), minVolume}, Timestamp: seconds(c.Summary.Time),
 	}
 }
 

@@ -1,0 +1,126 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
+)
+
+// categoryField is a sum over the coins of a category, or what follows from sums.
+type categoryField struct {
+	name, unit, formula string
+	value               func(*views.CategorySums) *float64
+	// parts are the fields of rows that it is made of; a coin counts that has all of them.
+	parts []string
+}
+
+var categoryFields = []categoryField{
+	{"marketCap", usd, "sum of marketCap over the coins that sources put in the category, in the order of rank", (*views.CategorySums).MarketCap, []string{"marketCap"}},
+	{"volume24h", usd, "sum of volume24h over the coins that sources put in the category, in the order of rank", (*views.CategorySums).Volume24H, []string{"volume24h"}},
+	{"marketCapChangePercentage24h", percent, "100 x (sum of marketCap - before) / before, where before is the sum of marketCap - marketCapChange24h, over the coins of which both are known",
+		(*views.CategorySums).MarketCapChangePercentage24H, []string{"marketCap", "marketCapChange24h"}},
+}
+
+func categoryFieldNames() []string {
+	names := make([]string, len(categoryFields))
+	for i, f := range categoryFields {
+		names[i] = f.name
+	}
+	return names
+}
+
+// coinsByCategory are the coins of each category in the order of rank, by its id, as sources describe them.
+func (w *work) coinsByCategory() map[string][]*views.CatalogCoin {
+	if w.categories != nil {
+		return w.categories
+	}
+	all, ids := map[string][]*views.CatalogCoin{}, map[string]string{}
+	for _, coin := range w.snapshot.Coins {
+		for _, name := range coin.Categories {
+			id, known := ids[name]
+			if !known {
+				id = views.CategoryID(name)
+				ids[name] = id
+			}
+			// Two names of a coin may have one id.
+			if coins := all[id]; id != "" && (len(coins) == 0 || coins[len(coins)-1] != coin) {
+				all[id] = append(coins, coin)
+			}
+		}
+	}
+	w.categories = all
+	return all
+}
+
+// category explains a sum over the coins of a category. Which coins it has is what sources last said of them, one by one over days;
+// what the sum is made of is read from the log again.
+func (w *work) category(ctx context.Context, name string, parts []string, depth int) (*Node, error) {
+	i := slices.IndexFunc(categoryFields, func(f categoryField) bool { return f.name == parts[2] })
+	coins, known := w.coinsByCategory()[parts[1]]
+	switch {
+	case !known:
+		return nil, w.nearField(name, parts, 1, slices.Sorted(maps.Keys(w.categories)))
+	case i < 0:
+		return nil, w.nearField(name, parts, 2, categoryFieldNames())
+	case w.past:
+		return nil, query.NotSupported("asOf", "which coins a category had in the past is not known: leave asOf out")
+	case w.snapshot.Time == 0:
+		return nil, query.Starting("no minute of the market was folded yet")
+	}
+	field := categoryFields[i]
+	served, again, lost := &views.CategorySums{}, &views.CategorySums{}, 0
+	logged, err := w.servedRows(ctx)
+	why := lacks(err)
+	if err != nil && why == "" {
+		return nil, err
+	}
+	var inputs []*Node
+	for _, coin := range coins {
+		if coin.Market == nil {
+			continue
+		}
+		w.simulated = w.simulated || coin.Market.Simulated
+		served.Add(coin.Market)
+		if held, ok := logged[coin.ID]; ok {
+			row, err := w.measuredAgain(ctx, coin, held.row)
+			if err != nil {
+				return nil, err
+			}
+			again.Add(row)
+		} else {
+			lost++
+		}
+		var of []*Node
+		for _, part := range field.parts {
+			partField, _ := marketFieldNamed(part)
+			if in := rowInput(coin, partField); in.Value != nil {
+				of = append(of, in)
+			}
+		}
+		if len(of) == len(field.parts) {
+			inputs = append(inputs, of...)
+		}
+	}
+	n := headline(strings.Join(parts, "/"), field.value(served), field.unit, w.snapshot.Time)
+	n.Method = &Method{Name: "category-sum", Version: 1, Formula: field.formula}
+	if n.Inputs = inputs; lost > 0 {
+		n.lostRows(lost, why)
+	} else {
+		n.compare(field.value(again))
+	}
+	n.fewer(len(field.parts) == 1)
+	return n, w.traceRows(ctx, n.Inputs, depth-1)
+}
+
+// lostRows states that the rows of some coins could not be read, and why, where that is known.
+func (n *Node) lostRows(count int, why string) {
+	if why == "" {
+		why = fmt.Sprintf("the log no longer has the rows of %d of the coins", count)
+	}
+	n.notReproduced("not computed again: " + why)
+}
