@@ -22,9 +22,12 @@ type ExplainNumberOptions struct {
 // ExplainNumber asks GET /api/v1/explain/{number}. Why a number is what it is. A tree of numbers with the method, the inputs and,
 // where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields
 // of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
-// price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency},
-// global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or
-// symbol}, rate-statistics/{coin}/{category}/{field}, earn/{product}/{variant}/[tiers/{from}/]{field}.
+// price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}],
+// peg-point/{coin}/{time}[/price], fiat/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field},
+// metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
+// rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
+// rate-statistics/{coin}/{category}/{field}, earn/{product}/{variant}/[tiers/{from}/]{field},
+// earn-benchmark/{segment}[/{date}]/{field}.
 //
 // number: Name of the number.
 func (c *Client) ExplainNumber(ctx context.Context, number string, options *ExplainNumberOptions) (*api.ExplainBody, error) {
@@ -205,6 +208,9 @@ func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowing
 type GetDefiHistoryOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetDefiHistory asks GET /api/v1/global-stats/defi/history/{metricType}. History of a DeFi metric. One value per 5 minutes for 24h,
@@ -219,6 +225,7 @@ func (c *Client) GetDefiHistory(ctx context.Context, metricType string, options 
 	o := given(options)
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsHistoryBody](ctx, c, asked)
 }
 
@@ -241,6 +248,9 @@ func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOpti
 type GetDefiOHLCOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetDefiOHLC asks GET /api/v1/global-stats/defi/ohlc/{metricType}. OHLC of a DeFi metric by hour or day. Hourly for 24h and 7d,
@@ -255,6 +265,7 @@ func (c *Client) GetDefiOHLC(ctx context.Context, metricType string, options *Ge
 	o := given(options)
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsOHLCBody](ctx, c, asked)
 }
 
@@ -296,6 +307,9 @@ type GetEarnBenchmarkOptions struct {
 	// Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and
 	// meta.clamped is set.
 	HistoryDays int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetEarnBenchmark asks GET /api/v1/earn/benchmark. Benchmark yield of flexible USD stablecoin deposits. The median over providers
@@ -306,6 +320,7 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 	o := given(options)
 	asked.with("segment", o.Segment)
 	asked.with("history_days", o.HistoryDays)
+	asked.with("explain", o.Explain)
 	return ask[api.EarnBenchmarkBody](ctx, c, asked)
 }
 
@@ -375,6 +390,9 @@ type GetFiatRatesOptions struct {
 	// Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning
 	// in UTC.
 	AsOf time.Time
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetFiatRates asks GET /api/v1/fiat/rates/usd. Exchange rates of the US dollar, by currency code. Each source has one vote: the
@@ -384,6 +402,7 @@ func (c *Client) GetFiatRates(ctx context.Context, options *GetFiatRatesOptions)
 	asked := call{method: "GET", path: "/api/v1/fiat/rates/usd"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("explain", o.Explain)
 	return ask[api.FiatRatesBody](ctx, c, asked)
 }
 
@@ -475,6 +494,9 @@ func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummary
 type GetMetricHistoryOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetMetricHistory asks GET /api/v1/global-stats/metrics/history/{metricType}. History of a market metric. One value per 5 minutes
@@ -488,6 +510,7 @@ func (c *Client) GetMetricHistory(ctx context.Context, metricType string, option
 	o := given(options)
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsHistoryBody](ctx, c, asked)
 }
 
@@ -495,6 +518,9 @@ func (c *Client) GetMetricHistory(ctx context.Context, metricType string, option
 type GetMetricOHLCOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetMetricOHLC asks GET /api/v1/global-stats/metrics/ohlc/{metricType}. OHLC of a market metric by hour or day. Hourly for 24h and
@@ -508,6 +534,7 @@ func (c *Client) GetMetricOHLC(ctx context.Context, metricType string, options *
 	o := given(options)
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
+	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsOHLCBody](ctx, c, asked)
 }
 
@@ -815,9 +842,18 @@ func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListCh
 	return ask[api.ChartsListBody](ctx, c, asked)
 }
 
+// ListCoinCategoriesOptions is what ListCoinCategories may be asked. What is zero is not sent.
+type ListCoinCategoriesOptions struct {
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
+}
+
 // ListCoinCategories asks GET /api/v1/coins/categories. Categories of coins.
-func (c *Client) ListCoinCategories(ctx context.Context) (*api.CoinsCategoriesBody, error) {
+func (c *Client) ListCoinCategories(ctx context.Context, options *ListCoinCategoriesOptions) (*api.CoinsCategoriesBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/categories"}
+	o := given(options)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsCategoriesBody](ctx, c, asked)
 }
 

@@ -250,8 +250,9 @@ type CoinsBestRates struct {
 
 type CoinsCategoriesBody struct {
 	// Largest market cap first
-	Data []CoinsCategory `json:"data"`
-	Meta Meta            `json:"meta"`
+	Data         []CoinsCategory `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         Meta            `json:"meta"`
 }
 
 type CoinsCategory struct {
@@ -834,13 +835,13 @@ type EarnBenchmark struct {
 	// Midnight (UTC) of the last fixing; if provisional, the end of the last minute
 	AsOf time.Time `json:"asOf"`
 	// At the same time, over exchanges
-	Cefi EarnPart `json:"cefi"`
+	Cefi EarnCeFiPart `json:"cefi"`
 	// Present if the last fixing is a correction
 	Correction *EarnCorrection `json:"correction,omitzero"`
 	// The current value, not fixed
-	Current *EarnPart `json:"current,omitzero"`
+	Current *EarnCurrentPart `json:"current,omitzero"`
 	// At the same time, over protocols
-	Defi EarnPart `json:"defi"`
+	Defi EarnDeFiPart `json:"defi"`
 	// Changes of the median, in percentage points
 	Delta EarnDelta `json:"delta"`
 	// Fixings of the median, oldest first; a day without one is left out
@@ -860,8 +861,9 @@ type EarnBenchmark struct {
 }
 
 type EarnBenchmarkBody struct {
-	Data EarnBenchmark     `json:"data"`
-	Meta EarnBenchmarkMeta `json:"meta"`
+	Data         EarnBenchmark     `json:"data"`
+	Explanations *ExplainInlined   `json:"explanations,omitzero"`
+	Meta         EarnBenchmarkMeta `json:"meta"`
 }
 
 type EarnBenchmarkMeta struct {
@@ -877,6 +879,12 @@ type EarnBenchmarkMeta struct {
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
+}
+
+type EarnCeFiPart struct {
+	Median        *float64 `json:"median,omitzero"`
+	ProviderCount int64    `json:"providerCount"`
+	TvlWeighted   *float64 `json:"tvlWeighted,omitzero"`
 }
 
 type EarnChange struct {
@@ -928,11 +936,23 @@ type EarnCountries struct {
 	Deny  []string `json:"deny"`
 }
 
+type EarnCurrentPart struct {
+	Median        *float64 `json:"median,omitzero"`
+	ProviderCount int64    `json:"providerCount"`
+	TvlWeighted   *float64 `json:"tvlWeighted,omitzero"`
+}
+
 type EarnDayRate struct {
 	Date string `json:"date"`
 	// The fixing that this correction supersedes, as date/segment/revision
 	Supersedes string  `json:"supersedes,omitzero"`
 	Value      float64 `json:"value"`
+}
+
+type EarnDeFiPart struct {
+	Median        *float64 `json:"median,omitzero"`
+	ProviderCount int64    `json:"providerCount"`
+	TvlWeighted   *float64 `json:"tvlWeighted,omitzero"`
 }
 
 type EarnDelta struct {
@@ -957,12 +977,6 @@ type EarnListMeta struct {
 	Offset      int64     `json:"offset"`
 	// Number of products without limit and offset
 	Total int64 `json:"total"`
-}
-
-type EarnPart struct {
-	Median        *float64 `json:"median,omitzero"`
-	ProviderCount int64    `json:"providerCount"`
-	TvlWeighted   *float64 `json:"tvlWeighted,omitzero"`
 }
 
 type EarnProduct struct {
@@ -1259,8 +1273,9 @@ type FiatRates struct {
 }
 
 type FiatRatesBody struct {
-	Data FiatRates `json:"data"`
-	Meta FiatMeta  `json:"meta"`
+	Data         FiatRates       `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         FiatMeta        `json:"meta"`
 }
 
 type FiatStats struct {
@@ -1524,6 +1539,8 @@ type GlobalstatsFlatMover struct {
 }
 
 type GlobalstatsFlatSegment struct {
+	// Minimum volume of 24 hours, USD, as asked for
+	MinVolume int64                  `json:"minVolume"`
 	Movers    []GlobalstatsFlatMover `json:"movers"`
 	RankRange string                 `json:"rankRange"`
 	// Unix seconds
@@ -1535,8 +1552,9 @@ type GlobalstatsFlatSegment struct {
 }
 
 type GlobalstatsHistoryBody struct {
-	Data GlobalstatsMetricHistory `json:"data"`
-	Meta GlobalstatsSeriesMeta    `json:"meta"`
+	Data         GlobalstatsMetricHistory `json:"data"`
+	Explanations *ExplainInlined          `json:"explanations,omitzero"`
+	Meta         GlobalstatsSeriesMeta    `json:"meta"`
 }
 
 type GlobalstatsLentAsset struct {
@@ -1697,10 +1715,12 @@ type GlobalstatsMoversOfBody struct {
 }
 
 type GlobalstatsMoversToolBody struct {
-	Gainers   []GlobalstatsMover `json:"gainers"`
-	Losers    []GlobalstatsMover `json:"losers"`
-	Meta      GlobalstatsMeta    `json:"meta"`
-	RankRange string             `json:"rankRange"`
+	Gainers []GlobalstatsMover `json:"gainers"`
+	Losers  []GlobalstatsMover `json:"losers"`
+	Meta    GlobalstatsMeta    `json:"meta"`
+	// Minimum volume of 24 hours, USD, as asked for
+	MinVolume int64  `json:"minVolume"`
+	RankRange string `json:"rankRange"`
 	// Unix seconds
 	Timestamp int64 `json:"timestamp"`
 	// Number of rising coins in the segment with the minimum volume
@@ -1710,8 +1730,9 @@ type GlobalstatsMoversToolBody struct {
 }
 
 type GlobalstatsOHLCBody struct {
-	Data GlobalstatsMetricOHLC `json:"data"`
-	Meta GlobalstatsSeriesMeta `json:"meta"`
+	Data         GlobalstatsMetricOHLC `json:"data"`
+	Explanations *ExplainInlined       `json:"explanations,omitzero"`
+	Meta         GlobalstatsSeriesMeta `json:"meta"`
 }
 
 type GlobalstatsOwnFearGreed struct {
@@ -1732,8 +1753,10 @@ type GlobalstatsSegment struct {
 	// Largest gain first
 	Gainers []GlobalstatsMover `json:"gainers"`
 	// Largest loss first
-	Losers    []GlobalstatsMover `json:"losers"`
-	RankRange string             `json:"rankRange"`
+	Losers []GlobalstatsMover `json:"losers"`
+	// Minimum volume of 24 hours, USD, as asked for
+	MinVolume int64  `json:"minVolume"`
+	RankRange string `json:"rankRange"`
 	// Unix seconds
 	Timestamp int64 `json:"timestamp"`
 	// Number of rising coins in the segment with the minimum volume

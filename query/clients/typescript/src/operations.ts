@@ -20,7 +20,7 @@ export abstract class Operations {
   protected abstract ask<T>(operation: Operation, asked: object): Promise<T>
   protected abstract pages<T>(operation: Operation, pages: Pages, asked: object): AsyncGenerator<T, void, void>
 
-  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], fiat/{currency}, global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-statistics/{coin}/{category}/{field}, earn/{product}/{variant}/[tiers/{from}/]{field}. */
+  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-statistics/{coin}/{category}/{field}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}. */
   explainNumber(asked: {
     /** Name of the number. */
     number: string
@@ -125,8 +125,10 @@ export abstract class Operations {
     metricType: "defi_tvl" | "lending_tvl" | "staking_tvl" | "borrowing_tvl" | "lending_apy" | "staking_apy" | "borrow_apy"
     /** Period. */
     period?: "24h" | "7d" | "30d"
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.GlobalstatsHistoryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/history/{metricType}", query: ["period"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/history/{metricType}", query: ["period", "explain"] }, asked)
   }
 
   /** DeFi lending: the largest protocols and coins, and their yields. */
@@ -143,8 +145,10 @@ export abstract class Operations {
     metricType: "defi_tvl" | "lending_tvl" | "staking_tvl" | "borrowing_tvl" | "lending_apy" | "staking_apy" | "borrow_apy"
     /** Period. */
     period?: "24h" | "7d" | "30d"
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.GlobalstatsOHLCBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/ohlc/{metricType}", query: ["period"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/ohlc/{metricType}", query: ["period", "explain"] }, asked)
   }
 
   /** Overview of DeFi. Fails with STALE_DATA if the data is older than two hours, or before there is any. */
@@ -169,8 +173,10 @@ export abstract class Operations {
     segment?: "overall" | "cefi" | "defi"
     /** Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     history_days?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.EarnBenchmarkBody> {
-    return this.ask({ method: "GET", path: "/api/v1/earn/benchmark", query: ["segment", "history_days"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/earn/benchmark", query: ["segment", "history_days", "explain"] }, asked)
   }
 
   /** One earn product, current or as of a past time. */
@@ -209,8 +215,10 @@ export abstract class Operations {
   getFiatRates(asked: {
     /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.FiatRatesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/fiat/rates/usd", query: ["asOf"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/fiat/rates/usd", query: ["asOf", "explain"] }, asked)
   }
 
   /** Number of currencies, and how many have no fresh rate. */
@@ -265,8 +273,10 @@ export abstract class Operations {
     metricType: "total_market_cap" | "total_volume_24h" | "btc_dominance" | "eth_dominance"
     /** Period. */
     period?: "24h" | "7d" | "30d"
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.GlobalstatsHistoryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/history/{metricType}", query: ["period"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/history/{metricType}", query: ["period", "explain"] }, asked)
   }
 
   /** OHLC of a market metric by hour or day. Hourly for 24h and 7d, daily for 30d. Steps in which nothing was measured have hourly values of the largest coins, read from a source's history and marked with origin backfill. */
@@ -275,8 +285,10 @@ export abstract class Operations {
     metricType: "total_market_cap" | "total_volume_24h" | "btc_dominance" | "eth_dominance"
     /** Period. */
     period?: "24h" | "7d" | "30d"
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.GlobalstatsOHLCBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/ohlc/{metricType}", query: ["period"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/ohlc/{metricType}", query: ["period", "explain"] }, asked)
   }
 
   /** Largest gainers and losers within 24 hours. */
@@ -448,8 +460,11 @@ export abstract class Operations {
   }
 
   /** Categories of coins. */
-  listCoinCategories(): Promise<types.CoinsCategoriesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/categories" }, {})
+  listCoinCategories(asked: {
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
+  } = {}): Promise<types.CoinsCategoriesBody> {
+    return this.ask({ method: "GET", path: "/api/v1/coins/categories", query: ["explain"] }, asked)
   }
 
   /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. */

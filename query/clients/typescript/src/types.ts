@@ -234,6 +234,7 @@ export interface CoinsBestRates {
 export interface CoinsCategoriesBody {
   /** Largest market cap first */
   data: CoinsCategory[]
+  explanations?: ExplainInlined
   meta: Meta
 }
 
@@ -814,13 +815,13 @@ export interface EarnBenchmark {
   /** Midnight (UTC) of the last fixing; if provisional, the end of the last minute */
   asOf: string
   /** At the same time, over exchanges */
-  cefi: EarnPart
+  cefi: EarnCeFiPart
   /** Present if the last fixing is a correction */
   correction?: EarnCorrection
   /** The current value, not fixed */
-  current?: EarnPart
+  current?: EarnCurrentPart
   /** At the same time, over protocols */
-  defi: EarnPart
+  defi: EarnDeFiPart
   /** Changes of the median, in percentage points */
   delta: EarnDelta
   /** Fixings of the median, oldest first; a day without one is left out */
@@ -840,6 +841,7 @@ export interface EarnBenchmark {
 
 export interface EarnBenchmarkBody {
   data: EarnBenchmark
+  explanations?: ExplainInlined
   meta: EarnBenchmarkMeta
 }
 
@@ -856,6 +858,12 @@ export interface EarnBenchmarkMeta {
   lastUpdate?: string
   /** Log time up to which the view behind this response is complete */
   lastUpdated?: string
+}
+
+export interface EarnCeFiPart {
+  median?: number
+  providerCount: number
+  tvlWeighted?: number
 }
 
 export interface EarnChange {
@@ -905,11 +913,23 @@ export interface EarnCountries {
   deny: string[]
 }
 
+export interface EarnCurrentPart {
+  median?: number
+  providerCount: number
+  tvlWeighted?: number
+}
+
 export interface EarnDayRate {
   date: string
   /** The fixing that this correction supersedes, as date/segment/revision */
   supersedes?: string
   value: number
+}
+
+export interface EarnDeFiPart {
+  median?: number
+  providerCount: number
+  tvlWeighted?: number
 }
 
 export interface EarnDelta {
@@ -934,12 +954,6 @@ export interface EarnListMeta {
   offset: number
   /** Number of products without limit and offset */
   total: number
-}
-
-export interface EarnPart {
-  median?: number
-  providerCount: number
-  tvlWeighted?: number
 }
 
 export interface EarnProduct {
@@ -1230,6 +1244,7 @@ export interface FiatRates {
 
 export interface FiatRatesBody {
   data: FiatRates
+  explanations?: ExplainInlined
   meta: FiatMeta
 }
 
@@ -1493,6 +1508,8 @@ export interface GlobalstatsFlatMover {
 }
 
 export interface GlobalstatsFlatSegment {
+  /** Minimum volume of 24 hours, USD, as asked for */
+  minVolume: number
   movers: GlobalstatsFlatMover[]
   rankRange: string
   /** Unix seconds */
@@ -1505,6 +1522,7 @@ export interface GlobalstatsFlatSegment {
 
 export interface GlobalstatsHistoryBody {
   data: GlobalstatsMetricHistory
+  explanations?: ExplainInlined
   meta: GlobalstatsSeriesMeta
 }
 
@@ -1660,6 +1678,8 @@ export interface GlobalstatsMoversToolBody {
   gainers: GlobalstatsMover[]
   losers: GlobalstatsMover[]
   meta: GlobalstatsMeta
+  /** Minimum volume of 24 hours, USD, as asked for */
+  minVolume: number
   rankRange: string
   /** Unix seconds */
   timestamp: number
@@ -1671,6 +1691,7 @@ export interface GlobalstatsMoversToolBody {
 
 export interface GlobalstatsOHLCBody {
   data: GlobalstatsMetricOHLC
+  explanations?: ExplainInlined
   meta: GlobalstatsSeriesMeta
 }
 
@@ -1693,6 +1714,8 @@ export interface GlobalstatsSegment {
   gainers: GlobalstatsMover[]
   /** Largest loss first */
   losers: GlobalstatsMover[]
+  /** Minimum volume of 24 hours, USD, as asked for */
+  minVolume: number
   rankRange: string
   /** Unix seconds */
   timestamp: number

@@ -23,9 +23,11 @@ class AsyncOperations:
         of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their
         number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
         price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}],
-        fiat/{currency}, global/{field}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
-        rate/{provider}/{category}/{pool or symbol}, rate-statistics/{coin}/{category}/{field},
-        earn/{product}/{variant}/[tiers/{from}/]{field}.
+        peg-point/{coin}/{time}[/price], fiat/{currency}, global/{field}, category/{category}/{field},
+        movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field},
+        fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol},
+        rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-statistics/{coin}/{category}/{field},
+        earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}.
 
         number: Name of the number.
         as_of: Point in time: the number that was served then; of minutes the one that was served, or the last one that had
@@ -130,7 +132,7 @@ class AsyncOperations:
         answer: types.GlobalstatsDefiBorrowingBody = await self._ask("GET", "/api/v1/global-stats/defi/borrowing", {}, {"explain": explain}, {})
         return answer
 
-    async def get_defi_history(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None) -> types.GlobalstatsHistoryBody:
+    async def get_defi_history(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsHistoryBody:
         """History of a DeFi metric. One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. Before the first
         measured minute, defi_tvl has daily values read from a source's history, marked with origin backfill. The source counts
         fewer protocols than this service, so the series jumps where the measured part begins; the coverage of a row states by
@@ -138,8 +140,10 @@ class AsyncOperations:
 
         metric_type: Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount.
         period: Period.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsHistoryBody = await self._ask("GET", "/api/v1/global-stats/defi/history/{metricType}", {"metricType": metric_type}, {"period": period}, {})
+        answer: types.GlobalstatsHistoryBody = await self._ask("GET", "/api/v1/global-stats/defi/history/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
 
     async def get_defi_lending(self, *, explain: bool | None = None) -> types.GlobalstatsDefiLendingBody:
@@ -151,15 +155,17 @@ class AsyncOperations:
         answer: types.GlobalstatsDefiLendingBody = await self._ask("GET", "/api/v1/global-stats/defi/lending", {}, {"explain": explain}, {})
         return answer
 
-    async def get_defi_ohlc(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None) -> types.GlobalstatsOHLCBody:
+    async def get_defi_ohlc(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsOHLCBody:
         """OHLC of a DeFi metric by hour or day. Hourly for 24h and 7d, daily for 30d. Before the first measured minute, defi_tvl
         has daily values read from a source's history, marked with origin backfill. The source counts fewer protocols than this
         service, so the series jumps where the measured part begins; the coverage of a row states by how much.
 
         metric_type: Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount.
         period: Period.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsOHLCBody = await self._ask("GET", "/api/v1/global-stats/defi/ohlc/{metricType}", {"metricType": metric_type}, {"period": period}, {})
+        answer: types.GlobalstatsOHLCBody = await self._ask("GET", "/api/v1/global-stats/defi/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
 
     async def get_defi_overview(self, *, explain: bool | None = None) -> types.GlobalstatsDefiBody:
@@ -180,7 +186,7 @@ class AsyncOperations:
         answer: types.GlobalstatsDefiStakingBody = await self._ask("GET", "/api/v1/global-stats/defi/staking", {}, {"explain": explain}, {})
         return answer
 
-    async def get_earn_benchmark(self, *, segment: Literal['overall', 'cefi', 'defi'] | None = None, history_days: int | None = None) -> types.EarnBenchmarkBody:
+    async def get_earn_benchmark(self, *, segment: Literal['overall', 'cefi', 'defi'] | None = None, history_days: int | None = None, explain: bool | None = None) -> types.EarnBenchmarkBody:
         """Benchmark yield of flexible USD stablecoin deposits. The median over providers of each provider's mean, fixed daily at
         00:00 UTC. A fixing never changes; a correction supersedes it. Before the first fixing the values are provisional: the
         current ones.
@@ -188,8 +194,10 @@ class AsyncOperations:
         segment: Segment: exchanges (cefi), protocols (defi) or all.
         history_days: Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are
         lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.EarnBenchmarkBody = await self._ask("GET", "/api/v1/earn/benchmark", {}, {"segment": segment, "history_days": history_days}, {})
+        answer: types.EarnBenchmarkBody = await self._ask("GET", "/api/v1/earn/benchmark", {}, {"segment": segment, "history_days": history_days, "explain": explain}, {})
         return answer
 
     async def get_earn_product(self, product_id: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.EarnProductBody:
@@ -227,15 +235,17 @@ class AsyncOperations:
         answer: types.FiatCurrencyBody = await self._ask("GET", "/api/v1/fiat/{symbol}", {"symbol": symbol}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    async def get_fiat_rates(self, *, as_of: str | datetime | None = None) -> types.FiatRatesBody:
+    async def get_fiat_rates(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.FiatRatesBody:
         """Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts,
         after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a
         rate set within a day for three intervals.
 
         as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.FiatRatesBody = await self._ask("GET", "/api/v1/fiat/rates/usd", {}, {"asOf": as_of}, {})
+        answer: types.FiatRatesBody = await self._ask("GET", "/api/v1/fiat/rates/usd", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def get_fiat_stats(self, *, as_of: str | datetime | None = None) -> types.FiatStatsBody:
@@ -290,25 +300,29 @@ class AsyncOperations:
         answer: types.GlobalstatsSummaryBody = await self._ask("GET", "/api/v1/global-stats/summary", {}, {"explain": explain}, {})
         return answer
 
-    async def get_metric_history(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None) -> types.GlobalstatsHistoryBody:
+    async def get_metric_history(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsHistoryBody:
         """History of a market metric. One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. Steps in which
         nothing was measured have hourly values of the largest coins, read from a source's history and marked with origin
         backfill.
 
         metric_type: Metric. Market caps and volumes are in USD, dominances in percent of the total market cap.
         period: Period.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsHistoryBody = await self._ask("GET", "/api/v1/global-stats/metrics/history/{metricType}", {"metricType": metric_type}, {"period": period}, {})
+        answer: types.GlobalstatsHistoryBody = await self._ask("GET", "/api/v1/global-stats/metrics/history/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
 
-    async def get_metric_ohlc(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None) -> types.GlobalstatsOHLCBody:
+    async def get_metric_ohlc(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsOHLCBody:
         """OHLC of a market metric by hour or day. Hourly for 24h and 7d, daily for 30d. Steps in which nothing was measured have
         hourly values of the largest coins, read from a source's history and marked with origin backfill.
 
         metric_type: Metric. Market caps and volumes are in USD, dominances in percent of the total market cap.
         period: Period.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsOHLCBody = await self._ask("GET", "/api/v1/global-stats/metrics/ohlc/{metricType}", {"metricType": metric_type}, {"period": period}, {})
+        answer: types.GlobalstatsOHLCBody = await self._ask("GET", "/api/v1/global-stats/metrics/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
 
     async def get_movers(self, *, segment: Literal['top50', 'top100', 'top250', 'all', '1-100', '1-250', '1-50', '51-100', '101-250'] | None = None, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, explain: bool | None = None) -> types.GlobalstatsMoversBody:
@@ -481,9 +495,13 @@ class AsyncOperations:
         answer: types.ChartsListBody = await self._ask("GET", "/api/v1/charts", {}, {"coins": coins, "timeframe": timeframe, "explain": explain}, {})
         return answer
 
-    async def list_coin_categories(self) -> types.CoinsCategoriesBody:
-        """Categories of coins."""
-        answer: types.CoinsCategoriesBody = await self._ask("GET", "/api/v1/coins/categories", {}, {}, {})
+    async def list_coin_categories(self, *, explain: bool | None = None) -> types.CoinsCategoriesBody:
+        """Categories of coins.
+
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
+        """
+        answer: types.CoinsCategoriesBody = await self._ask("GET", "/api/v1/coins/categories", {}, {"explain": explain}, {})
         return answer
 
     async def list_coin_market_table(self, *, page: int | None = None, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, explain: bool | None = None) -> types.CoinsTableBody:

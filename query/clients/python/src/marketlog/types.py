@@ -248,6 +248,7 @@ class CoinsBestRates(TypedDict):
 class CoinsCategoriesBody(TypedDict):
     data: list[CoinsCategory]
     """Largest market cap first"""
+    explanations: NotRequired[ExplainInlined]
     meta: Meta
 
 
@@ -804,13 +805,13 @@ class CorrectionsMeta(TypedDict):
 class EarnBenchmark(TypedDict):
     asOf: str
     """Midnight (UTC) of the last fixing; if provisional, the end of the last minute"""
-    cefi: EarnPart
+    cefi: EarnCeFiPart
     """At the same time, over exchanges"""
     correction: NotRequired[EarnCorrection]
     """Present if the last fixing is a correction"""
-    current: NotRequired[EarnPart]
+    current: NotRequired[EarnCurrentPart]
     """The current value, not fixed"""
-    defi: EarnPart
+    defi: EarnDeFiPart
     """At the same time, over protocols"""
     delta: EarnDelta
     """Changes of the median, in percentage points"""
@@ -831,6 +832,7 @@ class EarnBenchmark(TypedDict):
 
 class EarnBenchmarkBody(TypedDict):
     data: EarnBenchmark
+    explanations: NotRequired[ExplainInlined]
     meta: EarnBenchmarkMeta
 
 
@@ -847,6 +849,12 @@ class EarnBenchmarkMeta(TypedDict):
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
     lastUpdated: NotRequired[str]
     """Log time up to which the view behind this response is complete"""
+
+
+class EarnCeFiPart(TypedDict):
+    median: NotRequired[float]
+    providerCount: int
+    tvlWeighted: NotRequired[float]
 
 
 class EarnChange(TypedDict):
@@ -896,11 +904,23 @@ class EarnCountries(TypedDict):
     deny: list[str]
 
 
+class EarnCurrentPart(TypedDict):
+    median: NotRequired[float]
+    providerCount: int
+    tvlWeighted: NotRequired[float]
+
+
 class EarnDayRate(TypedDict):
     date: str
     supersedes: NotRequired[str]
     """The fixing that this correction supersedes, as date/segment/revision"""
     value: float
+
+
+class EarnDeFiPart(TypedDict):
+    median: NotRequired[float]
+    providerCount: int
+    tvlWeighted: NotRequired[float]
 
 
 EarnDelta = TypedDict("EarnDelta", {"1d": "NotRequired[float]", "30d": "NotRequired[float]", "7d": "NotRequired[float]"})
@@ -922,12 +942,6 @@ class EarnListMeta(TypedDict):
     offset: int
     total: int
     """Number of products without limit and offset"""
-
-
-class EarnPart(TypedDict):
-    median: NotRequired[float]
-    providerCount: int
-    tvlWeighted: NotRequired[float]
 
 
 class EarnProduct(TypedDict):
@@ -1221,6 +1235,7 @@ class FiatRates(TypedDict):
 
 class FiatRatesBody(TypedDict):
     data: FiatRates
+    explanations: NotRequired[ExplainInlined]
     meta: FiatMeta
 
 
@@ -1486,6 +1501,8 @@ class GlobalstatsFlatMover(TypedDict):
 
 
 class GlobalstatsFlatSegment(TypedDict):
+    minVolume: int
+    """Minimum volume of 24 hours, USD, as asked for"""
     movers: list[GlobalstatsFlatMover]
     rankRange: str
     timestamp: int
@@ -1498,6 +1515,7 @@ class GlobalstatsFlatSegment(TypedDict):
 
 class GlobalstatsHistoryBody(TypedDict):
     data: GlobalstatsMetricHistory
+    explanations: NotRequired[ExplainInlined]
     meta: GlobalstatsSeriesMeta
 
 
@@ -1663,6 +1681,8 @@ class GlobalstatsMoversToolBody(TypedDict):
     gainers: list[GlobalstatsMover]
     losers: list[GlobalstatsMover]
     meta: GlobalstatsMeta
+    minVolume: int
+    """Minimum volume of 24 hours, USD, as asked for"""
     rankRange: str
     timestamp: int
     """Unix seconds"""
@@ -1674,6 +1694,7 @@ class GlobalstatsMoversToolBody(TypedDict):
 
 class GlobalstatsOHLCBody(TypedDict):
     data: GlobalstatsMetricOHLC
+    explanations: NotRequired[ExplainInlined]
     meta: GlobalstatsSeriesMeta
 
 
@@ -1696,6 +1717,8 @@ class GlobalstatsSegment(TypedDict):
     """Largest gain first"""
     losers: list[GlobalstatsMover]
     """Largest loss first"""
+    minVolume: int
+    """Minimum volume of 24 hours, USD, as asked for"""
     rankRange: str
     timestamp: int
     """Unix seconds"""
