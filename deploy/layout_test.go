@@ -417,6 +417,7 @@ const mostFiles = 25
 var ofOneKind = map[string]string{
 	"schemas":             "one kind of value each, with the rules that every side needs",
 	"producers/exchanges": "one venue each",
+	"query/explain":       "one family of numbers each, beside what all of them are made with",
 	"producers/yields":    "one polled source each",
 }
 

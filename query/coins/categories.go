@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query"
-	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // categories are the kinds that sources put coins in.
@@ -23,7 +23,7 @@ type category struct {
 	slug, name string
 	// coins by rank.
 	coins []int32
-	sums  views.CategorySums
+	sums  schemas.CategorySums
 	// marketCap is the sum that categories are ordered by, 0 where it is not known.
 	marketCap float64
 }
@@ -72,7 +72,7 @@ func (ix *index) categorize() *categories {
 
 // named is the category of a name; nil for a name without a letter.
 func (c *categories) named(name string) *category {
-	id := views.CategoryID(name)
+	id := schemas.CategoryID(name)
 	if id == "" {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // mask holds a bit for each pair of neighbouring letters of a text. A text that holds another has all its bits, so
@@ -29,7 +30,7 @@ type sought struct {
 }
 
 func seek(q, search, symbol, category string) sought {
-	s := sought{words: [2]string{views.Fold(q), views.Fold(search)}, symbol: strings.ToUpper(strings.TrimSpace(symbol)), category: views.CategoryID(category)}
+	s := sought{words: [2]string{views.Fold(q), views.Fold(search)}, symbol: strings.ToUpper(strings.TrimSpace(symbol)), category: schemas.CategoryID(category)}
 	for _, word := range s.words {
 		m := maskOf(word)
 		s.mask[0] |= m[0]

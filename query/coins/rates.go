@@ -238,7 +238,7 @@ func (u *Unit) withRates() query.Endpoint {
 func (u *Unit) getWithRates(ctx context.Context, r *query.Request) (query.Answer, error) {
 	ix, x, category, limit := u.index(r.Now), u.ratedAt(r.Now), r.Text("category"), int(r.Integer("limit"))
 	k := key("with-rates", r)
-	k.a, k.b = category, own(views.CategoryID(r.Text("coinCategory")))
+	k.a, k.b = category, own(schemas.CategoryID(r.Text("coinCategory")))
 	return u.answerRated(ctx, ix, x, k, func() any {
 		body := WithRatesBody{Coins: []RatedCoin{}}
 		var members map[int32]bool

@@ -9,21 +9,22 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // categoryField is a sum over the coins of a category, or what follows from sums.
 type categoryField struct {
 	name, unit, formula string
-	value               func(*views.CategorySums) *float64
+	value               func(*schemas.CategorySums) *float64
 	// parts are the fields of rows that it is made of; a coin counts that has all of them.
 	parts []string
 }
 
 var categoryFields = []categoryField{
-	{"marketCap", usd, "sum of marketCap over the coins that sources put in the category, in the order of rank", (*views.CategorySums).MarketCap, []string{"marketCap"}},
-	{"volume24h", usd, "sum of volume24h over the coins that sources put in the category, in the order of rank", (*views.CategorySums).Volume24H, []string{"volume24h"}},
+	{"marketCap", usd, "sum of marketCap over the coins that sources put in the category, in the order of rank", (*schemas.CategorySums).MarketCap, []string{"marketCap"}},
+	{"volume24h", usd, "sum of volume24h over the coins that sources put in the category, in the order of rank", (*schemas.CategorySums).Volume24H, []string{"volume24h"}},
 	{"marketCapChangePercentage24h", percent, "100 x (sum of marketCap - before) / before, where before is the sum of marketCap - marketCapChange24h, over the coins of which both are known",
-		(*views.CategorySums).MarketCapChangePercentage24H, []string{"marketCap", "marketCapChange24h"}},
+		(*schemas.CategorySums).MarketCapChangePercentage24H, []string{"marketCap", "marketCapChange24h"}},
 }
 
 func categoryFieldNames() []string {
@@ -44,7 +45,7 @@ func (w *work) coinsByCategory() map[string][]*views.CatalogCoin {
 		for _, name := range coin.Categories {
 			id, known := ids[name]
 			if !known {
-				id = views.CategoryID(name)
+				id = schemas.CategoryID(name)
 				ids[name] = id
 			}
 			// Two names of a coin may have one id.
@@ -73,7 +74,7 @@ func (w *work) category(ctx context.Context, name string, parts []string, depth 
 		return nil, query.Starting("no minute of the market was folded yet")
 	}
 	field := categoryFields[i]
-	served, again, lost := &views.CategorySums{}, &views.CategorySums{}, 0
+	served, again, lost := &schemas.CategorySums{}, &schemas.CategorySums{}, 0
 	logged, err := w.servedRows(ctx)
 	why := lacks(err)
 	if err != nil && why == "" {
