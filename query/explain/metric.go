@@ -129,8 +129,14 @@ func (w *work) metricAgain(ctx context.Context, of seriesMetric, end int64, dept
 		n, err = w.globalOf(ctx, m, of.marketField(), depth)
 		return n, of.marketField().value(m.again), err
 	}
-	if err := w.agedOut(ctx, schemas.TopicDefi, end); err != nil {
-		return nil, nil, err
+	topics := []string{schemas.TopicDefi}
+	if of.defiField().rates != nil {
+		topics = append(topics, schemas.TopicRates)
+	}
+	for _, topic := range topics {
+		if err := w.agedOut(ctx, topic, end); err != nil {
+			return nil, nil, err
+		}
 	}
 	whole, err := w.defiAt(ctx, end)
 	if err != nil || whole.summary.Time != end {
