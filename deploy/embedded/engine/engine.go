@@ -31,6 +31,8 @@ type Options struct {
 	// Memory bounds what all statements together may allocate, in bytes. 0 means the engine's own default, nine
 	// tenths of the machine.
 	Memory int64
+	// Cache is how many bytes of columns are held uncompressed, for short statements of Handler that are asked again; 0 means none.
+	Cache int64
 }
 
 var (
@@ -130,6 +132,9 @@ func open(path, dir string, opt Options) (*Engine, error) {
 	boot := []string{e.path, "--config-file=" + settings}
 	if opt.Memory > 0 {
 		boot = append(boot, "--max_server_memory_usage="+strconv.FormatInt(opt.Memory, 10))
+	}
+	if opt.Cache > 0 {
+		boot = append(boot, "--uncompressed_cache_size="+strconv.FormatInt(opt.Cache, 10))
 	}
 	c, err := lib.open(boot...)
 	if err != nil {

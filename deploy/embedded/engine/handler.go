@@ -56,7 +56,7 @@ func Handler(e *Engine, limits Limits, hidden ...string) (http.Handler, error) {
 		return nil, err
 	}
 	seconds := strconv.FormatFloat(limits.Time.Seconds(), 'f', -1, 64)
-	p := newPool(e.lib, limits.Statements, true, e.path, "--readonly=1", "--session_timezone="+timezone, "--max_threads=1",
+	p := newPool(e.lib, limits.Statements, true, e.path, "--readonly=1", "--use_uncompressed_cache=1", "--session_timezone="+timezone, "--max_threads=1",
 		"--allow_introspection_functions=0", "--result_overflow_mode=throw", "--timeout_overflow_mode=throw",
 		"--max_execution_time="+seconds, "--max_memory_usage="+strconv.FormatInt(limits.Memory, 10),
 		"--max_result_rows="+strconv.FormatInt(limits.Rows, 10),

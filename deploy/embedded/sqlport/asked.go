@@ -52,7 +52,7 @@ func (a *asked) stopAfter(ctx context.Context, ended <-chan struct{}) {
 // send asks the child and waits until its answer begins.
 func (a *asked) send(request *http.Request) (*http.Response, error) {
 	defer a.owed()()
-	return a.child.client.Do(request)
+	return a.child.links.exchange(request)
 }
 
 // read reads on in the answer.

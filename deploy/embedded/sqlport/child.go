@@ -28,6 +28,9 @@ const (
 	controlFD = 3
 	// niceness gives a statement a tenth of the processor time that a thread of the server gets, where both want it.
 	niceness = 10
+	// columnCache is what the child holds of columns uncompressed. What is asked again, as dashboards do, need not be read from files
+	// and decompressed again; each reading opens the file of a part.
+	columnCache = 64 << 20
 	// allocatorOptions are those of the engine's allocator, jemalloc. The limit of the operating system counts address space that
 	// is mapped, not memory that is used: what statements gave back must be unmapped, or a few long answers that are broken off in
 	// a row reach the limit with a third of it in use. Unmapping sooner than jemalloc does by itself makes each statement map anew
@@ -107,7 +110,7 @@ func runChild(text string) error {
 	_ = file.Close()
 	// Each statement holds a thread, one that is ended another, and requests beside them a few.
 	reserveThreads(2*o.Limits.Statements + 8)
-	e, err := engine.Open(dir, engine.Options{Library: o.Library, Connections: 2, Memory: o.Memory})
+	e, err := engine.Open(dir, engine.Options{Library: o.Library, Connections: 2, Memory: o.Memory, Cache: columnCache})
 	if err != nil {
 		return err
 	}

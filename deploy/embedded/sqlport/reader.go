@@ -133,7 +133,8 @@ func (r *Reader) Run(ctx context.Context) error {
 type child struct {
 	command *exec.Cmd
 	began   time.Time
-	client  *http.Client
+	client  *http.Client // for what is asked of it besides statements
+	links   *links
 	control *net.UnixConn
 	words   *engine.LastWords
 	stopped atomic.Bool // by stop
@@ -243,6 +244,7 @@ func (r *Reader) start() (*child, error) {
 		return nil, fmt.Errorf("starting the SQL process: %w", err)
 	}
 	d := &dialer{control: ours}
+	c.links = &links{dial: d.dial}
 	c.client = &http.Client{Transport: &http.Transport{
 		DialContext:        func(context.Context, string, string) (net.Conn, error) { return d.dial() },
 		DisableCompression: true, MaxIdleConnsPerHost: r.opt.Statements,
@@ -270,6 +272,7 @@ func (r *Reader) start() (*child, error) {
 func (r *Reader) await(c *child) {
 	err := c.command.Wait()
 	_ = c.control.Close()
+	c.links.close()
 	if err == nil {
 		err = errors.New("it exited")
 	}
