@@ -127,7 +127,7 @@ func TestSettingsOfClients(t *testing.T) {
 	server := analysts(t, e)
 	for _, more := range [][]string{
 		{"extremes", "0"}, {"async_insert", "0"}, {"mutations_sync", "1"}, {"max_execution_time", "5"}, {"max_execution_time", "100000"},
-		{"max_result_rows", "10"}, {"compress", "0"}, {"join_use_nulls", "1"}, {"max_threads", "4"}, {"readonly", "1"}, {"wait_end_of_query", "1"},
+		{"max_result_rows", "10"}, {"compress", "0"}, {"join_use_nulls", "1"}, {"use_uncompressed_cache", "0"}, {"max_threads", "4"}, {"readonly", "1"}, {"wait_end_of_query", "1"},
 		{"output_format_json_quote_64bit_integers", "1"}, {"max_execution_time", "0"}, {"insert_distributed_sync", "1"}, {"mutations_sync", "3"},
 	} {
 		if status, _, body := ask(t, server, "SELECT 1", more...); status != 200 {

@@ -19,12 +19,14 @@ type rules struct {
 }
 
 // shaping are settings, besides those of a prefix in shapes, that change what an answer holds or how it looks, and nothing else. JDBC sets
-// result_overflow_mode with its greatest number of rows: the answer is cut there instead of failing.
+// result_overflow_mode with its greatest number of rows: the answer is cut there instead of failing. Whether columns are read by way of the
+// cache is anybody's choice too.
 var shaping = words(`result_overflow_mode extremes session_timezone join_use_nulls group_by_use_nulls transform_null_in aggregate_functions_null_for_empty
 	union_default_mode except_default_mode intersect_default_mode final limit offset totals_mode join_algorithm
 	any_join_distinct_right_table_keys prefer_column_name_to_alias cast_keep_nullable date_time_overflow_behavior
 	date_time_output_format precise_float_parsing input_format_null_as_default describe_compact_output
-	describe_include_subcolumns enable_unaligned_array_join asterisk_include_alias_columns formatdatetime_parsedatetime_m_is_month_name`)
+	describe_include_subcolumns enable_unaligned_array_join asterisk_include_alias_columns formatdatetime_parsedatetime_m_is_month_name
+	use_uncompressed_cache`)
 
 var shapes = []string{"output_format_", "format_csv_", "format_tsv_", "format_custom_", "bool_true_", "bool_false_"}
 
