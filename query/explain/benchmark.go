@@ -62,11 +62,7 @@ var benchmarkFields = []benchmarkField{
 }
 
 func benchmarkFieldNames() []string {
-	names := make([]string, len(benchmarkFields))
-	for i, f := range benchmarkFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(benchmarkFields, func(f benchmarkField) string { return f.name })
 }
 
 // benchmarkChange is how far the median of a fixing moved since that of some days before.
@@ -82,11 +78,7 @@ var benchmarkChanges = []benchmarkChange{
 }
 
 func benchmarkChangeNames() []string {
-	names := make([]string, len(benchmarkChanges))
-	for i, c := range benchmarkChanges {
-		names[i] = c.name
-	}
-	return names
+	return namesOf(benchmarkChanges, func(c benchmarkChange) string { return c.name })
 }
 
 // benchmarkTime is the day or the instant in the name of a number of the benchmark; false where there is none.

@@ -40,11 +40,7 @@ var candleFields = []candleField{
 }
 
 func candleFieldNames() []string {
-	names := make([]string, len(candleFields))
-	for i, f := range candleFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(candleFields, func(f candleField) string { return f.name })
 }
 
 func candleNumber(coinID, interval string, start time.Time) string {

@@ -28,11 +28,7 @@ var categoryFields = []categoryField{
 }
 
 func categoryFieldNames() []string {
-	names := make([]string, len(categoryFields))
-	for i, f := range categoryFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(categoryFields, func(f categoryField) string { return f.name })
 }
 
 // coinsByCategory are the coins of each category in the order of rank, by its id, as sources describe them.

@@ -78,11 +78,7 @@ func totalCollateral(s *eventsv1.DefiSummary) *float64 {
 func known(value float64) *float64 { return &value }
 
 func defiFieldNames() []string {
-	names := make([]string, len(defiFields))
-	for i, f := range defiFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(defiFields, func(f defiField) string { return f.name })
 }
 
 // defi explains a number of all of DeFi, or of a protocol in one of its lists: protocols and coins are those of the

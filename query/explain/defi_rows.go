@@ -101,11 +101,7 @@ var defiLists = []defiList{
 }
 
 func (l defiList) fieldNames() []string {
-	names := make([]string, len(l.fields))
-	for i, f := range l.fields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(l.fields, func(f defiRowField) string { return f.name })
 }
 
 // row finds one; nil for none.

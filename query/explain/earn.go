@@ -43,11 +43,7 @@ var earnFields = []earnField{
 }
 
 func earnFieldNames() []string {
-	names := make([]string, len(earnFields))
-	for i, f := range earnFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(earnFields, func(f earnField) string { return f.name })
 }
 
 // earnTierFields are the numbers of a tier, which is named by its lower bound.

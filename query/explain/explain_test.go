@@ -129,6 +129,19 @@ func (w *world) reproduced(number, params string, want bool) *explain.Node {
 	return n
 }
 
+// answered asks for numbers, with their parameters, and reports whether they are answered with these statuses.
+func (w *world) answered(statuses map[string]int) {
+	w.T.Helper()
+	for number, want := range statuses {
+		response, err := http.Get(w.Base() + "/api/v1/explain/" + number)
+		w.Must(err)
+		response.Body.Close()
+		if response.StatusCode != want {
+			w.T.Errorf("%s is answered with %d, want %d", number, response.StatusCode, want)
+		}
+	}
+}
+
 // bounded asks for more levels than there may be.
 func (w *world) bounded(number string) {
 	w.T.Helper()

@@ -60,11 +60,7 @@ var globalFields = []globalField{
 const activeMarketsField = "activeMarkets"
 
 func globalFieldNames() []string {
-	names := make([]string, len(globalFields))
-	for i, f := range globalFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(globalFields, func(f globalField) string { return f.name })
 }
 
 // wholeMarket is the market at the end of a minute: what the fold wrote, and what the rows of the ranked coins give again.

@@ -59,11 +59,7 @@ var marketFields = []marketField{
 }
 
 func marketFieldNames() []string {
-	names := make([]string, len(marketFields))
-	for i, f := range marketFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(marketFields, func(f marketField) string { return f.name })
 }
 
 func marketFieldNamed(name string) (marketField, bool) {

@@ -46,11 +46,7 @@ func (of seriesMetric) unit() string {
 }
 
 func metricNames() []string {
-	names := make([]string, len(seriesMetrics))
-	for i, m := range seriesMetrics {
-		names[i] = m.name
-	}
-	return names
+	return namesOf(seriesMetrics, func(m seriesMetric) string { return m.name })
 }
 
 // metric explains a point of a series, or a number of what a metric did in an hour or a day.

@@ -40,11 +40,7 @@ var metricCandleFields = []metricCandleField{
 }
 
 func metricCandleNames() []string {
-	names := make([]string, len(metricCandleFields))
-	for i, f := range metricCandleFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(metricCandleFields, func(f metricCandleField) string { return f.name })
 }
 
 // steps are the lengths of candles of metrics, by the names that answers have of them.

@@ -46,6 +46,15 @@ var forms = map[string]form{
 // ordered are the words that forms begin with, in the order in which they are listed.
 var ordered = []string{"price", "market", "candle", "peg", "peg-point", "fiat", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", "rate-statistics", "earn", benchmarkForm}
 
+// namesOf are the names of the numbers of a family.
+func namesOf[T any](fields []T, name func(T) string) []string {
+	names := make([]string, len(fields))
+	for i, field := range fields {
+		names[i] = name(field)
+	}
+	return names
+}
+
 // formList writes the forms for people.
 func formList() string {
 	list := make([]string, len(ordered))

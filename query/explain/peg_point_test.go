@@ -21,18 +21,11 @@ func TestPointsOfAPegAreClosesOfCandles(t *testing.T) {
 	if price := w.reproduced("peg-point/tether/2026-11-20T10:02:00.000Z/price", "", true); *price.Value != 0.9995 {
 		t.Errorf("got a price of %v, want 0.9995", *price.Value)
 	}
-	for number, want := range map[string]int{
+	w.answered(map[string]int{
 		"peg-point/tether/2026-11-20T10:05:00Z":                           http.StatusNotFound,
 		"peg-point/tether/2026-11-20T10:01:30Z":                           http.StatusBadRequest,
 		"peg-point/tether/2026-11-20T10:02:00Z/value":                     http.StatusNotFound,
 		"peg-point/bitcoin/2026-11-20T10:01:00Z":                          http.StatusNotFound,
 		"peg-point/tether/2026-11-20T10:02:00Z?asOf=2026-11-20T10:01:59Z": http.StatusNotFound,
-	} {
-		response, err := http.Get(w.Base() + "/api/v1/explain/" + number)
-		w.Must(err)
-		response.Body.Close()
-		if response.StatusCode != want {
-			t.Errorf("%s is answered with %d, want %d", number, response.StatusCode, want)
-		}
-	}
+	})
 }

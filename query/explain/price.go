@@ -48,11 +48,7 @@ var priceFields = []priceField{
 }
 
 func priceFieldNames() []string {
-	names := make([]string, len(priceFields))
-	for i, f := range priceFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(priceFields, func(f priceField) string { return f.name })
 }
 
 // published are the numbers of a price as they were published.

@@ -43,11 +43,7 @@ const categoryPrice = "price"
 const bestRate = "bestRate"
 
 func rateStatisticNames() []string {
-	names := make([]string, len(rateStatistics))
-	for i, s := range rateStatistics {
-		names[i] = s.name
-	}
-	return names
+	return namesOf(rateStatistics, func(s rateStatistic) string { return s.name })
 }
 
 // rateStatistic explains a statistic of the rates of a coin in a category.

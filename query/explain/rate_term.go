@@ -57,11 +57,7 @@ var rateTerms = []rateTerm{
 }
 
 func rateTermNames() []string {
-	names := make([]string, len(rateTerms))
-	for i, t := range rateTerms {
-		names[i] = t.name
-	}
-	return names
+	return namesOf(rateTerms, func(t rateTerm) string { return t.name })
 }
 
 // rateTerm explains a number that comes with a rate: the record of the log in which the source states it.

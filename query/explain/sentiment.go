@@ -34,11 +34,7 @@ var sentimentFields = []sentimentField{
 }
 
 func sentimentFieldNames() []string {
-	names := make([]string, len(sentimentFields))
-	for i, f := range sentimentFields {
-		names[i] = f.name
-	}
-	return names
+	return namesOf(sentimentFields, func(f sentimentField) string { return f.name })
 }
 
 // sentiment explains a number of a segment of ranks.
