@@ -56,7 +56,7 @@ func pegPointOf(coinID string, s views.PegSample, price *Node, ofPrice bool) *No
 		return n
 	}
 	n := headline(number, &s.DeviationBps, bps, s.Time.UnixNano())
-	n.Method = &Method{Name: "peg-deviation", Version: 1, Formula: "(close - target) / target x 10000, the target as central banks fixed it for the day, in USD"}
+	n.Method = &Method{Name: "peg-deviation", Version: 1, Formula: "(close - target) / target x 10000, the target in USD, for other currencies than the dollar as central banks fixed it for the day"}
 	target := headline("peg-target", &s.Target, usd, s.Time.UnixNano())
 	n.Inputs = []*Node{price, target}
 	again := schemas.PegDeviationBps(*price.Value, s.Target)
