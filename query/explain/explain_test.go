@@ -13,6 +13,7 @@ import (
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -98,6 +99,26 @@ func TestEveryFieldOfARowIsReproduced(t *testing.T) {
 	w.states["bitcoin"].Days[len(w.states["bitcoin"].Days)-1].Close *= 1.01
 	w.close(w.ended + minute)
 	w.reproduced("market/bitcoin/price", "", false)
+}
+
+// A coin of which nothing was known yet when its state was due has none: what came since is all of it.
+func TestCoinsYoungerThanTheirStateAreReproduced(t *testing.T) {
+	w := newWorld(t)
+	w.Store = nil
+	due := time.Unix(0, schemas.MarketStateDue("ethereum", time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).UnixNano())).UTC()
+	for i := -5; i <= 10; i++ {
+		end := due.Add(time.Duration(i) * time.Minute)
+		w.Now = end.Add(-30 * time.Second)
+		w.observed(&eventsv1.CoinMarket{Source: "coingecko", SourceId: "bitcoin", Symbol: "BTC", Name: "bitcoin", Price: fmt.Sprint(97_000 + i), CirculatingSupply: "1000", IngestTime: w.Now.UnixNano()})
+		if i > 2 {
+			w.observed(&eventsv1.CoinMarket{Source: "coingecko", SourceId: "ethereum", Symbol: "ETH", Name: "ethereum", Price: fmt.Sprint(2_000 + i), CirculatingSupply: "1000", Change24H: "1.5",
+				IngestTime: w.Now.UnixNano()})
+		}
+		w.close(end.UnixNano())
+	}
+	for _, field := range []string{"price", "marketCap", "change24h", "rank"} {
+		w.reproduced("market/ethereum/"+field, "", true)
+	}
 }
 
 // A live minute is in the table when it closes, a moment before the ledger says that those of all partitions have.

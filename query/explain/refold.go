@@ -48,30 +48,9 @@ func (w *work) refold(ctx context.Context, coinID string, at int64) (*refolded, 
 		return known, nil
 	}
 	r := &refolded{reported: map[string]*eventsv1.CoinMarket{}, reportedAt: map[string]Place{}, coin: &schemas.CoinState{}}
-	since := int64(0) // the minute that the state is of
-	due := schemas.MarketStateDue(coinID, at-minute)
-	var broken error
-	first, err := w.scan(ctx, schemas.TopicMarkets, 0, due, at-minute, func(rec *kgo.Record) bool {
-		if string(rec.Key) != coinID {
-			return true
-		}
-		record, err := schemas.DecodeRecord(schemas.TopicMarkets, rec.Value)
-		if market, ok := record.(*eventsv1.MarketRecord); err == nil && ok && market.State != nil {
-			held := place(schemas.TopicMarkets, 0, rec.Offset)
-			r.state, since, r.coin = &held, market.State.Minute, schemas.RecallCoinState(market.State)
-			for _, reported := range market.State.Sources {
-				r.reported[reported.Source] = reported
-			}
-			return false
-		}
-		broken = errors.Join(broken, err)
-		return true
-	})
-	if err = errors.Join(err, broken); err != nil {
+	since, err := w.recall(ctx, r, coinID, at-minute)
+	if err != nil {
 		return nil, err
-	}
-	if r.state == nil && first > 0 {
-		return nil, errNoState
 	}
 	events := map[int64]*arrived{}
 	if err := w.candlesSince(ctx, coinID, since, at, events); err != nil {
@@ -90,6 +69,48 @@ func (w *work) refold(ctx context.Context, coinID string, at int64) (*refolded, 
 	r.row.CoinId = coinID
 	w.refolded[coinID] = r
 	return r, nil
+}
+
+// recall takes the state of a coin from the hour before a minute, and returns the minute that it is of. Of a coin that the fold remembered
+// nothing of then there is none: what came since is all of it.
+func (w *work) recall(ctx context.Context, r *refolded, coinID string, before int64) (since int64, err error) {
+	due := schemas.MarketStateDue(coinID, before)
+	first, since, err := w.stateSince(ctx, r, coinID, due, before)
+	if err != nil || r.state != nil || first == 0 {
+		return since, err
+	}
+	// The minute in which it was due may have been silent; that of the hour before it is the state then.
+	due -= int64(stateEvery)
+	first, since, err = w.stateSince(ctx, r, coinID, due, before)
+	switch {
+	case err != nil || r.state != nil || first == 0:
+		return since, err
+	case !w.reachesBack(ctx, schemas.TopicMarkets, 0, first):
+		return 0, errNoState
+	}
+	return due, nil
+}
+
+// stateSince takes the first state of a coin that was written in a span, and returns the minute that it is of, 0 for none, and the first offset of the span.
+func (w *work) stateSince(ctx context.Context, r *refolded, coinID string, from, to int64) (first, since int64, err error) {
+	var broken error
+	first, err = w.scan(ctx, schemas.TopicMarkets, 0, from, to, func(rec *kgo.Record) bool {
+		if string(rec.Key) != coinID {
+			return true
+		}
+		record, err := schemas.DecodeRecord(schemas.TopicMarkets, rec.Value)
+		if market, ok := record.(*eventsv1.MarketRecord); err == nil && ok && market.State != nil {
+			held := place(schemas.TopicMarkets, 0, rec.Offset)
+			r.state, since, r.coin = &held, market.State.Minute, schemas.RecallCoinState(market.State)
+			for _, reported := range market.State.Sources {
+				r.reported[reported.Source] = reported
+			}
+			return false
+		}
+		broken = errors.Join(broken, err)
+		return true
+	})
+	return first, since, errors.Join(err, broken)
 }
 
 // arrived is what the fold takes of a coin in a minute.
