@@ -31,7 +31,7 @@ const benchSeconds = 600
 // the outputs, with the pulses to all partitions among them.
 // BenchmarkClocks_20Producers is one clock record of twenty producers whose clocks go on.
 func BenchmarkClocks_20Producers(b *testing.B) {
-	var clocks processors.Clocks
+	var clocks schemas.Clocks
 	names := make([]string, 20)
 	for i := range names {
 		names[i] = "venue-" + strconv.Itoa(i)

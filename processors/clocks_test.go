@@ -14,7 +14,7 @@ import (
 )
 
 // clocksFold puts out the clocks of a raw partition whenever one of them moves.
-type clocksFold struct{ clocks processors.Clocks }
+type clocksFold struct{ clocks schemas.Clocks }
 
 func (f *clocksFold) Clocks() (now, watermark int64) { return f.clocks.Now(), f.clocks.Watermark() }
 
@@ -76,7 +76,7 @@ func scripts(t *testing.T) *os.Root {
 // records in the same order give the same clocks.
 func TestClocksNeverGoBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var clocks, again processors.Clocks
+		var clocks, again schemas.Clocks
 		base := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC).UnixNano()
 		for range rapid.IntRange(1, 200).Draw(t, "records") {
 			now, watermark := clocks.Now(), clocks.Watermark()

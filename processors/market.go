@@ -17,7 +17,7 @@ const (
 	paceSpan = 40
 	// paceMemory is how far before a second that is evaluated the values lie that the pace of a market which still counts is
 	// measured by.
-	paceMemory = schemas.FreshFor + maxLead + paceSpan*time.Second
+	paceMemory = schemas.FreshFor + schemas.MaxLead + paceSpan*time.Second
 	// paceTimes is how many times its mean interval a market may be silent: by chance it would be so once in e^8 times.
 	paceTimes = 8
 	// leastFresh is the least that a market counts after it was last heard; schemas.FreshFor is the most.
@@ -92,12 +92,12 @@ func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64)
 
 // Expire forgets the parts that are no longer fresh in a second that is evaluated. Nothing may rest on
 // what was heard longer ago: a fold that was rewound does not know it. So an ingest time that lies
-// ahead of all clocks that count, by a producer whose own does not, counts as maxLead ahead and no more.
+// ahead of all clocks that count, by a producer whose own does not, counts as schemas.MaxLead ahead and no more.
 //
 // Only a second that is evaluated judges that: where all producers were away, their first ticks come
 // before their first clocks, and rightly lie ahead until then.
 func (m *Market) Expire(second int64) {
-	latest := second + int64(maxLead)
+	latest := second + int64(schemas.MaxLead)
 	m.lastHeard, m.quoteHeard, m.volumeHeard = min(m.lastHeard, latest), min(m.quoteHeard, latest), min(m.volumeHeard, latest)
 	m.forget(second)
 }
@@ -186,12 +186,12 @@ func (m *Market) Silent() bool { return m.lastHeard == 0 && m.quoteHeard == 0 }
 // FreshFor is how long the market counts after it was last heard, by its own pace: paceTimes the mean interval between
 // seconds of log time in which it sent a value, in the paceSpan up to the newest of them.
 //
-// Nothing is known of its pace where the newest value lies more than maxLead before it was last heard. Ticks that come before the
+// Nothing is known of its pace where the newest value lies more than schemas.MaxLead before it was last heard. Ticks that come before the
 // first clock behind a leap of log time are noted in the second before it, which may be any time ago: so what a fold that was
 // rewound knows is the same.
 func (m *Market) FreshFor() time.Duration {
 	n := len(m.seconds)
-	if n == 0 || m.seconds[n-1].second < (max(m.lastHeard, m.quoteHeard)-int64(maxLead))/int64(time.Second) {
+	if n == 0 || m.seconds[n-1].second < (max(m.lastHeard, m.quoteHeard)-int64(schemas.MaxLead))/int64(time.Second) {
 		return schemas.FreshFor
 	}
 	seconds := 0

@@ -47,7 +47,7 @@ const RateFor = 60 * time.Second
 // old then and came from another market while that was fresh, both perhaps by a clock that was ahead; and whether
 // a trade of that market counted, ids remembered before it say. A fold that was rewound this far, and as far again
 // as clocks need to settle, has the state of one that never stopped.
-const secondsMemory = 2*(schemas.FreshFor+maxLead) + RateFor + WindowMemory
+const secondsMemory = 2*(schemas.FreshFor+schemas.MaxLead) + RateFor + WindowMemory
 
 // bySecond are log seconds, each named by its start. A second is whole when now lies behind it.
 var bySecond = joinStep{

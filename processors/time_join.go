@@ -55,7 +55,7 @@ type joinPartition struct {
 	topic     schemas.Topic
 	partition int32
 	next      int64
-	clocks    Clocks         // of a topic that producers write
+	clocks    schemas.Clocks // of a topic that producers write
 	last      *eventsv1.Mark // of a derived one
 	// reached is the last span that is whole here.
 	reached int64

@@ -18,7 +18,7 @@ import (
 // oneSecond runs the fold of seconds on one partition, whose own clock parts it into seconds.
 type oneSecond struct {
 	*fold
-	clocks processors.Clocks
+	clocks schemas.Clocks
 	second int64
 }
 

@@ -62,7 +62,7 @@ type fold struct {
 	guard       *Guard
 	verdicts    map[guardedMarket]verdict
 	partitions  int32
-	clocks      processors.Clocks
+	clocks      schemas.Clocks
 	seen        *processors.EventIDs
 	// pulsed is the last tenth of a minute in which the dead letter topic got a pulse.
 	pulsed int64

@@ -185,13 +185,14 @@ func (w *work) observationsSince(ctx context.Context, coinID string, since, unti
 }
 
 // reportsSince reads what sources stated in the minutes after one and up to another. A record belongs to the minute of the clock before it,
-// and what came before the first clock of a log to the minute after that.
+// and what came before the first clock of a log that counts to the minute after that.
 func (w *work) reportsSince(ctx context.Context, topic string, since, until int64, visit func(end int64, rec *eventsv1.ReferenceRecord, at Place)) error {
 	type early struct {
 		rec *eventsv1.ReferenceRecord
 		at  Place
 	}
 	reached := int64(0)
+	var clocks schemas.Clocks // of which the first ones do not count yet, as in the fold
 	var first []early
 	add := func(end int64, rec *eventsv1.ReferenceRecord, at Place) {
 		if end > since && end <= until {
@@ -204,8 +205,7 @@ func (w *work) reportsSince(ctx context.Context, topic string, since, until int6
 		if err != nil || !ok {
 			return true
 		}
-		at := place(topic, 0, r.Offset)
-		clock := rec.GetClock()
+		at, clock := place(topic, 0, r.Offset), rec.GetClock()
 		switch {
 		case clock == nil && reached == 0:
 			first = append(first, early{rec, at})
@@ -214,9 +214,12 @@ func (w *work) reportsSince(ctx context.Context, topic string, since, until int6
 			add(reached+minute, rec, at)
 			return true
 		}
+		clocks.Observe(rec.Producer, rec.Epoch, clock.Time)
 		before := reached
-		reached = max(reached, schemas.Minute(clock.Time))
-		if before == 0 {
+		if now := clocks.Now(); now > 0 {
+			reached = max(reached, schemas.Minute(now))
+		}
+		if before == 0 && reached > 0 {
 			for _, e := range first {
 				add(reached+minute, e.rec, e.at)
 			}

@@ -136,6 +136,9 @@ func (w *world) flush() { w.Must(w.client.Flush(w.T.Context())) }
 
 const minute = int64(time.Minute)
 
+// clocksUntilNow is how many clocks a producer writes until the time is known.
+const clocksUntilNow = 3
+
 func (w *world) traded(coin string, start time.Time, open, high, low, closed, volume24h float64) {
 	c := &eventsv1.Candle{CoinId: coin, Start: start.UnixNano(), Open: open, High: high, Low: low, Close: closed, Volume: "1.5", VolumeUsd: 1.5 * closed,
 		Trades: 3, Volume24H: volume24h, Accepted: 2}
@@ -149,7 +152,9 @@ func (w *world) traded(coin string, start time.Time, open, high, low, closed, vo
 
 func (w *world) observed(reported *eventsv1.CoinMarket) {
 	if !w.clocked {
-		w.clock(reported.IngestTime)
+		for range clocksUntilNow {
+			w.clock(reported.IngestTime)
+		}
 	}
 	w.append(schemas.TopicCoinMarketsRaw, 0, reported.Source, reported.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
 		Body: &eventsv1.ReferenceRecord_CoinMarket{CoinMarket: reported}})
@@ -340,7 +345,9 @@ func (w *world) earnRecord(key string, at int64, rec *eventsv1.EarnRecord) {
 // locked is what is locked in a protocol, and borrowed from it.
 func (w *world) locked(reported *eventsv1.Protocol) {
 	if len(w.protocols) == 0 {
-		w.sourcesClock(reported.IngestTime)
+		for range clocksUntilNow {
+			w.sourcesClock(reported.IngestTime)
+		}
 	}
 	w.append(schemas.TopicReferenceRaw, 0, reported.Source, reported.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
 		Body: &eventsv1.ReferenceRecord_Protocol{Protocol: reported}})
