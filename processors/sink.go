@@ -15,6 +15,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/restate"
 	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/latest"
 )
@@ -67,18 +68,31 @@ func (s *Sink) Run(ctx context.Context) error {
 	defer progress.leave()
 	m := &sinkMember{
 		sink: s, topic: topic, running: ctx, positions: map[int32]*position{}, batch: newSinkBatch(), progress: progress,
-		borrower: stream.NewBorrower(topic.Name), writer: &sinkWriter{sink: s, topic: topic, progress: progress, metrics: metrics}, writing: writing,
-		metrics: metrics,
+		borrower: stream.NewBorrower(topic.Name), writing: writing, metrics: metrics,
+		writer: &sinkWriter{
+			sink: s, topic: topic, progress: progress, metrics: metrics,
+			restater: restate.Sources{Log: s.Log, History: s.History, Logger: s.Logger},
+		},
 	}
 	err = stream.RunGroup(ctx, s.Log, SinkGroups+s.Topic, s.Topic, m)
 	stop() // leaving the group has given all partitions back, and waited for what they held
 	if m.flight != nil {
 		<-m.flight.done
 	}
+	m.close(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// close gives back what the writer holds.
+func (m *sinkMember) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	if err := m.writer.restater.Close(ctx); err != nil {
+		m.sink.Logger.Debug("leaving tables in memory", "topic", m.topic.Name, "error", err)
+	}
 }
 
 // position is how far a sink has come in one partition.

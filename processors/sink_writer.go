@@ -14,6 +14,7 @@ import (
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/restate"
 	"github.com/marketlog/marketlog/stream/latest"
 	"github.com/marketlog/marketlog/stream/retry"
 )
@@ -26,13 +27,20 @@ type sinkWriter struct {
 	// expired is the day of log time, counted from 1970, that history was last expired at.
 	expired int64
 	metrics *sinkMetrics
+	// restater records what a batch restates.
+	restater restate.Sources
 }
 
-// write inserts the rows, then the latest values, and has the ledger record them. While a store is away it tries
+// write records what the rows restate, inserts them, then the latest values, and has the ledger record them. While a store is away it tries
 // again, until the context ends.
 func (w *sinkWriter) write(ctx context.Context, b *sinkBatch) error {
 	s := w.sink
 	faults.Hit("sink.insert")
+	if s.Generation == 0 {
+		if err := w.retryUntilAvailable(ctx, func() error { return w.restater.Record(ctx, &b.rows) }); err != nil {
+			return err
+		}
+	}
 	// The shadow first, see InsertShadow.
 	for generation, rows := range b.shadows {
 		if err := w.retryUntilAvailable(ctx, func() error { return rows.InsertShadow(ctx, s.History, generation) }); err != nil {

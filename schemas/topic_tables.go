@@ -18,6 +18,9 @@ type Table struct {
 	KeptDays int
 	// PartitionFormat is how the start of a row's time names its ClickHouse partition, of a table that does not keep all.
 	PartitionFormat string
+	// Stated are the columns that a source states of a moment of the past, of a table in which a later statement about the same moment
+	// replaces an earlier one: if it is another one, the sink records a restatement. Nil for all other tables.
+	Stated []string
 }
 
 // Bound is a time of a table's key, Unix seconds, by how far the clocks had come: now and watermark, Unix nanoseconds.
@@ -34,6 +37,12 @@ func (t Table) byDay(days int) Table {
 
 func (t Table) byMonth(days int) Table {
 	t.KeptDays, t.PartitionFormat = days, "200601"
+	return t
+}
+
+// stating names the columns that a source may later state otherwise.
+func (t Table) stating(columns ...string) Table {
+	t.Stated = columns
 	return t
 }
 

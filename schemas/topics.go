@@ -106,6 +106,8 @@ const (
 	ViewTicks = "ticks"
 	// ViewReference is the rows of what sources gave. They are not derived, so they are only compared.
 	ViewReference = "reference"
+	// ViewBackfill is what restatements of venues' candles of the past bear. There is no replay of it.
+	ViewBackfill = "backfill"
 )
 
 // Topics is the topic table.
@@ -132,9 +134,10 @@ var Topics = []Topic{
 		Tables: []Table{
 			unordered("coins"), unordered("coin_events"), unordered("stablecoins").byMonth(90), unordered("protocols").byMonth(90),
 			unordered("chain_tvl").byMonth(90),
-			unordered("fear_greed"), unordered("global_figures").byMonth(90), unordered("coin_past"), unordered("defi_past"),
-			unordered("fetches").byMonth(90),
-			unordered("sources"), unordered("listings"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates"), filled("past_marks"),
+			unordered("fear_greed").stating("value", "classification"), unordered("global_figures").byMonth(90),
+			unordered("coin_past").stating("market_cap", "volume_24h"), unordered("defi_past").stating("total_tvl"), unordered("fetches").byMonth(90),
+			// Rates of a day come of several sources: fixings has the last of all, fiat_rates those of each.
+			unordered("sources"), unordered("listings"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates").stating("rate"), filled("past_marks"),
 		},
 	},
 	{
@@ -156,7 +159,7 @@ var Topics = []Topic{
 		Writer: "producers", valid: validReference,
 		Holds:         "yields as sources gave them",
 		EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, View: ViewReference,
-		Tables: []Table{unordered("rates_past")},
+		Tables: []Table{unordered("rates_past").stating("apr", "apy", "reward_apy", "tvl_usd")},
 	},
 	{
 		Name: TopicQuotes, Partitions: 1, Key: "quote", New: record[eventsv1.QuoteRecord],
@@ -230,7 +233,9 @@ var Topics = []Topic{
 		Writer: "producers", valid: validBackfill,
 		Holds:         "venues' own candles of the past, read from them or imported from files",
 		EmbeddedBytes: 24 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
-		Tables: []Table{filled("backfill"), filled("past_marks"), filled("imports")},
+		Tables: []Table{
+			filled("backfill").stating("open", "high", "low", "close", "volume", "withdrawn"), filled("past_marks"), filled("imports"),
+		},
 	},
 	{
 		Name: TopicUsage, Partitions: 1, Key: "budget", New: record[eventsv1.UsageRecord],
@@ -249,8 +254,8 @@ var Topics = []Topic{
 	},
 	{
 		Name: TopicRestatements, Partitions: 1, Key: "none", New: record[eventsv1.RestatementRecord],
-		Writer: "operators", valid: validRestatement,
-		Holds:         "rows of tables that a replay replaced by others",
+		Writer: "operators and sinks", valid: validRestatement,
+		Holds:         "rows of tables that a replay, or another statement of their source, replaced by others",
 		EmbeddedBytes: 48 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
 		Tables: []Table{filled("restatements"), filled("restated_tables")},
 	},

@@ -1,4 +1,4 @@
-// Package restatements answers which rows of the past have become others after they may have been read: from what to what, when and why.
+// Package restatements answers which rows of the past have become others after they may have been read, by a replay or by another statement of their source: from what to what, when and why.
 package restatements
 
 import (
@@ -39,7 +39,7 @@ const (
 
 // Body answers GET /api/v1/restatements.
 type Body struct {
-	Restatements []Restatement `json:"restatements" doc:"The last replay first, within it by table and time of the row"`
+	Restatements []Restatement `json:"restatements" doc:"The last first; those of one replay by table and time of the row"`
 	Unlisted     []Table       `json:"unlisted,omitempty" doc:"Tables of which replays in the range changed more rows than are listed one by one; of each the first by time are. Not narrowed by coin"`
 	Meta         Meta          `json:"meta"`
 }
@@ -54,10 +54,10 @@ type Meta struct {
 
 // Restatement is a row that was added, removed or changed.
 type Restatement struct {
-	Time      string            `json:"time" format:"date-time" doc:"When it was restated"`
-	Run       string            `json:"run" example:"replay-7-20260131T120000.000000000" doc:"Which replay did it"`
-	Cause     string            `json:"cause" example:"logic 4" doc:"correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version"`
-	View      string            `json:"view" example:"candles" doc:"View that was replayed"`
+	Time      string            `json:"time" format:"date-time" doc:"When it was restated; by a source, when its later statement was received"`
+	Run       string            `json:"run" example:"replay-7-20260131T120000.000000000" doc:"Which replay did it; of a source, topic/partition/offset of its later statement, which GET /api/v1/log/… shows"`
+	Cause     string            `json:"cause" example:"logic 4" doc:"correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past otherwise later; import SHA256: an imported file did"`
+	View      string            `json:"view" example:"candles" doc:"View that was replayed; reference or backfill where a source stated something else"`
 	Table     string            `json:"table" example:"candles_1m" doc:"Table of the row"`
 	Kind      string            `json:"kind" enum:"changed,added,removed" doc:"added: there was no such row; removed: there is none any more"`
 	CoinID    string            `json:"coinId,omitempty" doc:"Absent where the row is not of one coin"`
@@ -87,12 +87,12 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{{
 		Method: http.MethodGet, Path: "/api/v1/restatements", ID: "listRestatements", Tool: "list_restatements", ToolSet: query.FullTools, Tag: "log",
 		Summary: "Rows of the past that were changed after they may have been read",
-		Description: "A replay of the log by another version of a processor, or after a damage, replaces rows of the past. Each row that it adds, removes or changes " +
-			"is listed with its values before and after, and why. The plan limits how far back since may be.",
+		Description: "A replay of the log by another version of a processor, or after a damage, replaces rows of the past; so does a source that states another value of the same " +
+			"day or minute later, and a file that is imported again. Each row that is added, removed or changed is listed with its values before and after, and why. The plan limits how far back since may be.",
 		Params: []query.Param{
 			query.CoinParam("coin", query.Query, "BTC"),
 			// Every operation has a parameter view, for the form of the answer.
-			{Name: "replay", Kind: query.Text, Allowed: replayed(), Example: schemas.ViewCandles, Doc: "Only rows of this view, as marketlog replay --view names it."},
+			{Name: "replay", Kind: query.Text, Allowed: replayed(), Example: schemas.ViewCandles, Doc: "Only rows of this view, as marketlog replay --view names it; reference and backfill are what sources stated otherwise."},
 			{Name: "since", Kind: query.Time, Past: true, Planned: true, Example: "2026-01-31T12:00:00Z", Doc: "Restated then or later; default as far back as the plan allows."},
 			{Name: "until", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "Restated then or before; default now."},
 			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxRestatements, Doc: "Maximum number of restatements."},
@@ -102,8 +102,10 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	}}
 }
 
-// replayed are the views of which a replay may change rows.
-func replayed() []string { return append(schemas.FoldedViews(), schemas.ViewTicks) }
+// replayed are the views of which a replay may change rows, and those that sources state.
+func replayed() []string {
+	return append(schemas.FoldedViews(), schemas.ViewTicks, schemas.ViewReference, schemas.ViewBackfill)
+}
 
 func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error) {
 	filter := views.RestatementFilter{View: strings.ToLower(r.Text("replay")), Since: r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays), Until: r.Now}

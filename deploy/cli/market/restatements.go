@@ -19,8 +19,8 @@ func restatementsCommand(rt *command.Runtime) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:     "restatements [SYMBOL]",
-		Short:   "Show rows of the past that a replay changed, with their values before and after",
-		Example: "  marketlog restatements BTC --replay candles\n  marketlog restatements --since 2026-01-31T12:00:00Z -o csv",
+		Short:   "Show rows of the past that were changed by a replay or stated otherwise by their source, with both values",
+		Example: "  marketlog restatements BTC --replay candles\n  marketlog restatements --replay backfill --since 2026-01-31T12:00:00Z -o csv",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
@@ -36,7 +36,7 @@ func restatementsCommand(rt *command.Runtime) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&view, "replay", "", "only rows of this `VIEW`, as replay --view names it")
+	flags.StringVar(&view, "replay", "", "only rows of this `VIEW`, as replay --view names it; backfill and reference for what sources stated otherwise")
 	flags.StringVar(&since, "since", "", "restated at this `TIME` or later, as in 2026-01-31T12:00:00Z")
 	flags.StringVar(&until, "until", "", "restated at this `TIME` or before")
 	flags.StringVar(&cursor, "cursor", "", "`CURSOR` of the page before")

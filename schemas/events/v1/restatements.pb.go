@@ -23,14 +23,15 @@ const (
 
 // RestatementRecord is one record of restatements.v1: that a row of a table, which may have been read, was replaced by another, or
 // how many of a table were. Rows are written before they are replaced. They count from the RestatedTable of their table on, which
-// is written when nothing can keep them from being replaced any more; those of another attempt never do.
+// is written when nothing can keep them from being replaced any more; those of another attempt never do. A row that a source states otherwise
+// counts by itself: attempt is 0.
 type RestatementRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Run names the replay or the import that restated; no other ever has its name.
+	// Run names the replay that restated, or topic/partition/offset of the later statement of a source; no other ever has its name.
 	Run string `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// Attempt is how many times the run had begun to write its restatements: interrupted, it writes all of them again.
+	// Attempt is how many times the replay had begun to write its restatements: interrupted, it writes all of them again. 0 for a source.
 	Attempt uint32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// Time is when the attempt began, Unix nanoseconds.
+	// Time is when the attempt began, or when the later statement was received, Unix nanoseconds.
 	Time int64 `protobuf:"varint,3,opt,name=time,proto3" json:"time,omitempty"`
 	// Types that are valid to be assigned to Body:
 	//
@@ -137,12 +138,13 @@ func (*RestatementRecord_Table) isRestatementRecord_Body() {}
 type Restatement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Table string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
-	// View is what the replay of the table is called.
+	// View is what the replay of the table is called; backfill for candles of the past, which have none.
 	View string `protobuf:"bytes,2,opt,name=view,proto3" json:"view,omitempty"`
 	// Kind is added, removed or changed.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Cause is "correction ID" where a correction was obeyed, "logic N" where another version of the fold made the row, symbols where ticks were resolved again by another coin table,
-	// replay where the log gives another row than there was, import where a file was published again.
+	// replay where the log gives another row than there was, "source NAME" where a source or venue stated
+	// something else later, "import SHA256" where an imported file did.
 	Cause string `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`
 	// LogicBefore and LogicAfter are the logic versions of the rows, 0 where there is none.
 	LogicBefore uint32 `protobuf:"varint,5,opt,name=logic_before,json=logicBefore,proto3" json:"logic_before,omitempty"`

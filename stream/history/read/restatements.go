@@ -11,12 +11,12 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// Restatement is a row of a table that a replay added, removed or changed after it may have been read.
+// Restatement is a row of a table that a replay, or another statement of its source, added, removed or changed after it may have been read.
 type Restatement struct {
 	// Time is when that was, Offset where it lies in the log: together they are a place in the list.
 	Time   time.Time
 	Offset int64
-	// Run names the replay.
+	// Run names the replay, or the place in the log of the later statement of a source.
 	Run, Cause, View, Table, Kind string
 	// CoinID is empty where the row is not of one coin.
 	CoinID    string
@@ -45,8 +45,8 @@ type RestatementFilter struct {
 	Behind Restatement
 }
 
-// counted are restatements that came to be: those of the attempt that finished.
-const counted = "(run, attempt, table_name) IN (SELECT run, attempt, table_name FROM restated_tables FINAL)"
+// counted are restatements that came to be: those by sources, and of a replay those of the attempt that finished.
+const counted = "(attempt = 0 OR (run, attempt, table_name) IN (SELECT run, attempt, table_name FROM restated_tables FINAL))"
 
 // Restatements reads the newest restatements, at most limit of them: the last run first, within it as they were recorded.
 func (r Reader) Restatements(ctx context.Context, filter RestatementFilter, limit int) ([]Restatement, error) {

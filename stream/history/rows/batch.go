@@ -126,6 +126,26 @@ func (b *Batch) ofReplay() (all []native.Rows) {
 	return all
 }
 
+// Stated are the rows of tables in which a source states moments of the past, each with its table and the topic of the records.
+func (b *Batch) Stated(each func(schemas.Topic, schemas.Table, native.Rows) error) error {
+	for _, t := range b.topics {
+		topic, err := schemas.TopicNamed(t.topic)
+		if err != nil || t.rows == nil {
+			continue // a record that could not be decoded has a topic that is none
+		}
+		for _, r := range t.rows.all() {
+			i := slices.IndexFunc(topic.Tables, func(table schemas.Table) bool { return table.Name == r.Table() && table.Stated != nil })
+			if i < 0 || r.Len() == 0 {
+				continue
+			}
+			if err := each(topic, topic.Tables[i], r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Len is the number of records that have rows.
 func (b *Batch) Len() int { return b.records }
 
