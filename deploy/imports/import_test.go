@@ -305,4 +305,8 @@ func TestAFilePublishedAgainReplaces(t *testing.T) {
 	if got := standing(); got != before {
 		t.Errorf("there are\n%s\nwant\n%s", got, before)
 	}
+	want := fmt.Sprintf("import %s\tremoved\t2\nimport %s\tadded\t2\n", line.SHA256, one.SHA256)
+	if got := w.table("SELECT cause, kind, count() FROM default.v_restatements GROUP BY ALL ORDER BY min(time)"); got != want {
+		t.Errorf("restated are\n%s\nwant\n%s", got, want)
+	}
 }

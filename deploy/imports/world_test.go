@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/restate"
 	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
@@ -74,7 +76,7 @@ func (w *world) newTables() {
 	if w.store = tables.store; w.store == nil {
 		w.Fatal("there are no tables: an earlier test says why")
 	}
-	for _, table := range []string{"backfill", "past_marks", "past_folds", "past_candles", "imports", "dead_letters"} {
+	for _, table := range []string{"backfill", "past_marks", "past_folds", "past_candles", "imports", "dead_letters", "restatements"} {
 		w.must(w.store.Conn().Exec(w.Context(), "TRUNCATE TABLE "+table))
 	}
 }
@@ -158,11 +160,28 @@ func (w *world) imported(r imports.Request) imports.FileLine {
 	return lines[0]
 }
 
-// sink fills the tables with all that the log has, and folds the past.
+// sink fills the tables with all that the log has, records what is restated by it, and folds the past.
 func (w *world) sink() {
 	w.Helper()
-	var batch rows.Batch
-	for _, name := range []string{schemas.TopicBackfillRaw, schemas.TopicReferenceRawDead} {
+	batch := w.read(schemas.TopicBackfillRaw, schemas.TopicReferenceRawDead)
+	restatements := restate.Sources{Log: w.cfg, History: w.store, Logger: slog.New(slog.DiscardHandler)}
+	w.must(restatements.Record(w.Context(), batch))
+	w.must(restatements.Close(w.Context()))
+	w.must(batch.Insert(w.Context(), w.store, ""))
+	w.must(w.read(schemas.TopicRestatements).Insert(w.Context(), w.store, ""))
+	fold := past.NewFold(w.store)
+	for folded := -1; folded != 0; {
+		var err error
+		folded, err = fold.Pass(w.Context())
+		w.must(err)
+	}
+}
+
+// read makes a batch of all that the log has of topics.
+func (w *world) read(topics ...string) *rows.Batch {
+	w.Helper()
+	batch := &rows.Batch{}
+	for _, name := range topics {
 		starts, ends, err := w.cfg.LogBounds(w.Context(), name)
 		w.must(err)
 		for p := range starts[name] {
@@ -175,13 +194,7 @@ func (w *world) sink() {
 			}))
 		}
 	}
-	w.must(batch.Insert(w.Context(), w.store, ""))
-	fold := past.NewFold(w.store)
-	for folded := -1; folded != 0; {
-		var err error
-		folded, err = fold.Pass(w.Context())
-		w.must(err)
-	}
+	return batch
 }
 
 // table reads a statement, each row as a line.
