@@ -59,9 +59,9 @@ func (o *keptOutbox) enough(markets int) bool {
 	return len(o.dead) > 0 || len(o.gaps) > 0 || len(trades) >= markets && len(states) >= markets
 }
 
-// TestAdaptersReadTheSimulator runs every adapter that has a simulated side against it, over loopback and
-// within the venue's limits.
-func TestAdaptersReadTheSimulator(t *testing.T) {
+// simulated runs the simulator until the test ends.
+func simulated(t *testing.T) *simulator.Simulator {
+	t.Helper()
 	cfg := simulator.DefaultConfig()
 	cfg.Clock, cfg.Rate = producers.WallClock{}, 8000
 	sim, err := simulator.New(cfg)
@@ -77,6 +77,13 @@ func TestAdaptersReadTheSimulator(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return sim
+}
+
+// TestAdaptersReadTheSimulator runs every adapter that has a simulated side against it, over loopback and
+// within the venue's limits.
+func TestAdaptersReadTheSimulator(t *testing.T) {
+	sim := simulated(t)
 	for _, slug := range sim.Slugs() {
 		t.Run(slug, func(t *testing.T) {
 			venue, ok := exchanges.Find(slug)

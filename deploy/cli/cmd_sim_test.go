@@ -277,9 +277,10 @@ func TestFaultsAreRefusedWithARemedy(t *testing.T) {
 	}{
 		{operations.FaultInput{Venue: "mtgox", Fault: "silence", For: time.Minute}, `--venue "mtgox" is not simulated: use binance, `},
 		{operations.FaultInput{Fault: "silence", For: time.Minute}, `--venue "" is not simulated`},
-		{operations.FaultInput{Venue: "kraken", Fault: "sulk", For: time.Minute}, `--fault "sulk" is unknown: use delisting, disconnect, flood, frozen, garbage, silence or none`},
+		{operations.FaultInput{Venue: "kraken", Fault: "sulk", For: time.Minute}, `--fault "sulk" is unknown: use delisting, disconnect, flood, frozen, garbage, halted, silence or none`},
 		{operations.FaultInput{Venue: "kraken", Fault: "frozen", For: time.Minute}, `--fault frozen: kraken is not polled: use one of aave, `},
 		{operations.FaultInput{Venue: "aave", Fault: "delisting", For: time.Minute}, `--fault delisting: aave is not a venue: use one of binance, `},
+		{operations.FaultInput{Venue: "aave", Fault: "halted", For: time.Minute}, `--fault halted: aave is not a venue: use one of binance, `},
 		{operations.FaultInput{Venue: "kraken", Fault: "silence"}, `--for 0s is outside 1s to 24h0m0s`},
 		{operations.FaultInput{Venue: "kraken", Fault: "silence", For: 25 * time.Hour}, `--for 25h0m0s is outside`},
 	} {

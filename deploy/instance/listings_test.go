@@ -71,8 +71,16 @@ func listOf(t *testing.T, venue adapter.Venue, address string) (all []adapter.In
 	return all
 }
 
-// A market that a simulated venue delists is told apart, in SQL, from one that only nobody trades: from the venue's list over the records of it to the views.
-func TestDelistedMarketsAreToldFromQuietOnes(t *testing.T) {
+// A market that a simulated venue delists or halts is told apart, in SQL, from one that only nobody trades: from the venue's list over the records of it to the views.
+func TestDelistedAndHaltedMarketsAreToldFromQuietOnes(t *testing.T) {
+	t.Run("delisted", func(t *testing.T) { toldFromQuiet(t, provider.Faults{Delisted: true}, "gone", "", "not_listed") })
+	t.Run("halted", func(t *testing.T) {
+		toldFromQuiet(t, provider.Faults{Halted: true}, "halted", "state=suspend", "halted")
+	})
+}
+
+// toldFromQuiet lets a venue do wrong for some hours, and asks the views for the change of its list, and for why a market is silent.
+func toldFromQuiet(t *testing.T, wrong provider.Faults, change, status, because string) {
 	cfg := simulator.DefaultConfig()
 	cfg.Clock = producers.WallClock{}
 	sim, err := simulator.New(cfg)
@@ -104,7 +112,9 @@ func TestDelistedMarketsAreToldFromQuietOnes(t *testing.T) {
 		var listings []*eventsv1.Listing
 		for _, in := range list {
 			listings = append(listings, &eventsv1.Listing{Venue: "okx", Symbol: in.Symbol, Base: in.Base, Quote: in.Quote, Status: in.Status, Simulated: true})
-			trading = append(trading, in.Symbol)
+			if in.Status == "" {
+				trading = append(trading, in.Symbol)
+			}
 		}
 		if _, err := recorded.Record(t.Context(), listings); err != nil {
 			t.Fatal(err)
@@ -112,12 +122,12 @@ func TestDelistedMarketsAreToldFromQuietOnes(t *testing.T) {
 		return trading
 	}
 	before := read(0, provider.Faults{})
-	during := read(50*time.Minute, provider.Faults{Delisted: true})
+	during := read(50*time.Minute, wrong)
 	after := read(4*time.Hour, provider.Faults{})
 	if len(before) < 100 || len(during) >= len(before) || len(during) < len(before)*8/10 || !slices.Equal(after, before) {
-		t.Fatalf("the list has %d markets, then %d, then %d; want a tenth to go, and to come back", len(before), len(during), len(after))
+		t.Fatalf("the list has %d markets, then %d, then %d; want a tenth to leave, and to come back", len(before), len(during), len(after))
 	}
-	delisted := before[slices.IndexFunc(before, func(symbol string) bool { return !slices.Contains(during, symbol) })]
+	left := before[slices.IndexFunc(before, func(symbol string) bool { return !slices.Contains(during, symbol) })]
 	quiet := during[0]
 
 	database, way := enginetest.Migrated(t)
@@ -135,7 +145,7 @@ func TestDelistedMarketsAreToldFromQuietOnes(t *testing.T) {
 	}
 	// All trade in the first minute; then only one that is neither of the two, for two hours.
 	for minute := range int64(120) {
-		for i, symbol := range []string{"OTHER-USDT", delisted, quiet} {
+		for i, symbol := range []string{"OTHER-USDT", left, quiet} {
 			if minute > 0 && i > 0 {
 				continue
 			}
@@ -154,13 +164,13 @@ func TestDelistedMarketsAreToldFromQuietOnes(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %q", query, got, err, want)
 		}
 	}
-	of := fmt.Sprintf(" WHERE venue = 'okx' AND symbol = '%s'", delisted)
-	check("SELECT arrayStringConcat(groupArray(c), ' ') FROM (SELECT concat(toString(toHour(time)), change, status) AS c FROM default.v_listings"+of+" ORDER BY time)", "12listed 12gone 16back")
-	check("SELECT arrayStringConcat(groupArray(c), ' ') FROM (SELECT concat(symbol, ' ', silent_because) AS c FROM default.v_coverage WHERE toHour(hour) = 13 AND symbol != 'OTHER-USDT' ORDER BY silent_because DESC)",
-		delisted+" not_listed "+quiet+" no_trades")
-	check("SELECT toString(count()) FROM default.v_listings WHERE change = 'gone'", fmt.Sprint(len(before)-len(during)))
+	of := fmt.Sprintf(" WHERE venue = 'okx' AND symbol = '%s'", left)
+	check("SELECT arrayStringConcat(groupArray(c), ' ') FROM (SELECT concat(toString(toHour(time)), change, status) AS c FROM default.v_listings"+of+" ORDER BY time)", "12listed 12"+change+status+" 16back")
+	check("SELECT arrayStringConcat(groupArray(c), ' ') FROM (SELECT concat(symbol, ' ', silent_because) AS c FROM default.v_coverage WHERE toHour(hour) = 13 AND symbol != 'OTHER-USDT' ORDER BY silent_because = 'no_trades')",
+		left+" "+because+" "+quiet+" no_trades")
+	check("SELECT toString(count()) FROM default.v_listings WHERE change = '"+change+"'", fmt.Sprint(len(before)-len(during)))
 	known := func(at string) string {
-		return "SELECT toString(countIf(has(markets.symbol, '" + delisted + "'))) FROM default.v_universe_at(at = '" + at + "')"
+		return "SELECT toString(countIf(has(markets.symbol, '" + left + "'))) FROM default.v_universe_at(at = '" + at + "')"
 	}
 	check(known("2026-03-01 12:30:00"), "1")
 	check(known("2026-03-01 13:30:00"), "0")

@@ -16,7 +16,7 @@ import (
 )
 
 // FaultKinds are what a simulated venue does wrong on demand: it sends nothing, half of what it sends cannot be decoded, it
-// says everything fifty times, it takes no connection and closes those it has, or it delists a tenth of its markets.
+// says everything fifty times, it takes no connection and closes those it has, or it delists or halts a tenth of its markets.
 var FaultKinds = map[string]provider.Faults{
 	"silence":    {Silence: true},
 	"garbage":    {Garbage: 0.5},
@@ -24,13 +24,17 @@ var FaultKinds = map[string]provider.Faults{
 	"disconnect": {Refuse: true},
 	Frozen:       {Frozen: true},
 	Delisting:    {Delisted: true},
+	Halted:       {Halted: true},
 }
 
 // Frozen is the fault that only what is polled can have.
 const Frozen = "frozen"
 
-// Delisting is the fault that only venues can have.
-const Delisting = "delisting"
+// Delisting and Halted are the faults that only venues can have.
+const (
+	Delisting = "delisting"
+	Halted    = "halted"
+)
 
 // noFault ends what is in force.
 const noFault = "none"
@@ -110,8 +114,8 @@ func inflict(sim *simulator.Simulator, input FaultInput, now time.Time) error {
 	if input.Fault == Frozen && !slices.Contains(sim.SourceSlugs(), input.Venue) {
 		return fmt.Errorf("--fault %s: %s is not polled: use one of %s", Frozen, input.Venue, strings.Join(sim.SourceSlugs(), ", "))
 	}
-	if input.Fault == Delisting && !slices.Contains(sim.Slugs(), input.Venue) {
-		return fmt.Errorf("--fault %s: %s is not a venue: use one of %s", Delisting, input.Venue, strings.Join(sim.Slugs(), ", "))
+	if (input.Fault == Delisting || input.Fault == Halted) && !slices.Contains(sim.Slugs(), input.Venue) {
+		return fmt.Errorf("--fault %s: %s is not a venue: use one of %s", input.Fault, input.Venue, strings.Join(sim.Slugs(), ", "))
 	}
 	if input.For < time.Second || input.For > longestFault {
 		return fmt.Errorf("--for %s is outside 1s to %s: use a duration such as 60s", input.For, longestFault)

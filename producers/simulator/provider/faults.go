@@ -20,6 +20,9 @@ type Faults struct {
 	Frozen bool
 	// Delisted takes one in ten markets off the list of a venue, whose feed says nothing of them. It does nothing to a source.
 	Delisted bool
+	// Halted has the list of a venue say of one in ten markets that it does not trade, and its feed nothing of them; where the list has only what
+	// trades it is Delisted. It does nothing to a source.
+	Halted bool
 	// Until is when the venue is good again, by its clock; zero is never by itself.
 	Until time.Time
 }

@@ -385,6 +385,7 @@ func binanceRoutes(x *Exchange) map[string]http.HandlerFunc {
 				refuse(w, -1121, "Invalid symbol.")
 				return
 			}
+			markets = x.Quoted(markets)
 			list := make([]any, len(markets))
 			for i, m := range markets {
 				list[i] = row(m)
@@ -475,7 +476,7 @@ func binanceListings(x *Exchange, markets []*market.Market) any {
 	for i, m := range markets {
 		tick, step := market.Exact(1, m.PriceScale).Padded(8), market.Exact(1, m.SizeScale).Padded(8)
 		list[i] = map[string]any{
-			"symbol": m.Symbol, "status": "TRADING", "baseAsset": m.Base, "baseAssetPrecision": 8, "quoteAsset": m.Quote, "quotePrecision": 8,
+			"symbol": m.Symbol, "status": x.Status(m, "TRADING", "BREAK"), "baseAsset": m.Base, "baseAssetPrecision": 8, "quoteAsset": m.Quote, "quotePrecision": 8,
 			"quoteAssetPrecision": 8, "baseCommissionPrecision": 8, "quoteCommissionPrecision": 8,
 			"orderTypes":     []string{"LIMIT", "LIMIT_MAKER", "MARKET", "STOP_LOSS", "STOP_LOSS_LIMIT", "TAKE_PROFIT", "TAKE_PROFIT_LIMIT"},
 			"icebergAllowed": true, "ocoAllowed": true, "otoAllowed": true, "quoteOrderQtyMarketAllowed": true, "allowTrailingStop": true,

@@ -33,7 +33,8 @@ func bitfinex() Venue {
 			"USDT": "UST", "USDC": "UDC", "WBTC": "WBT", "ATOM": "ATO", "ALGO": "ALG", "DASH": "DSH", "IOTA": "IOT", "TUSD": "TSD",
 			"QTUM": "QTM", "MANA": "MNA", "GT": "GTX", "BCH": "BCHN", "WAXP": "WAX",
 		},
-		Symbol: func(base, quote string) string { return "t" + bitfinexPair(base, quote) },
+		Symbol:       func(base, quote string) string { return "t" + bitfinexPair(base, quote) },
+		ListsTrading: true,
 		Limits: Limits{
 			Connects: 20, ConnectsPer: time.Minute,
 			Topics:   25,

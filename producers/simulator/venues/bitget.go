@@ -225,11 +225,14 @@ func bitgetRoutes(x *Exchange) map[string]http.HandlerFunc {
 			answer(w, http.StatusOK, "00000", "success", list)
 		})
 	}
+	// each answers with a row of each market that has one.
 	each := func(row func(m *market.Market) json.RawMessage) func([]*market.Market, *http.Request) ([]json.RawMessage, string) {
 		return func(markets []*market.Market, _ *http.Request) ([]json.RawMessage, string) {
-			rows := make([]json.RawMessage, len(markets))
-			for i, m := range markets {
-				rows[i] = row(m)
+			rows := []json.RawMessage{}
+			for _, m := range markets {
+				if r := row(m); r != nil {
+					rows = append(rows, r)
+				}
 			}
 			return rows, ""
 		}
@@ -238,8 +241,11 @@ func bitgetRoutes(x *Exchange) map[string]http.HandlerFunc {
 		"GET /api/v2/public/time": x.Limited(20, time.Second, func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, http.StatusOK, "00000", "success", map[string]string{"serverTime": strconv.FormatInt(x.Now().UnixMilli(), 10)})
 		}),
-		"GET /api/v2/spot/public/symbols": list(20, true, each(bitgetListing)),
+		"GET /api/v2/spot/public/symbols": list(20, true, each(func(m *market.Market) json.RawMessage { return bitgetListing(x, m) })),
 		"GET /api/v2/spot/market/tickers": list(20, true, each(func(m *market.Market) json.RawMessage {
+			if !x.Quotes(m) {
+				return nil
+			}
 			s := m.State(x.Now())
 			b := append(append([]byte(`{"symbol":"`), m.Symbol...), '"')
 			b = bitgetDecimal(b, "open", s.Open)
@@ -261,11 +267,11 @@ func bitgetRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 }
 
-func bitgetListing(m *market.Market) json.RawMessage {
+func bitgetListing(x *Exchange, m *market.Market) json.RawMessage {
 	b, _ := json.Marshal(map[string]string{
 		"symbol": m.Symbol, "baseCoin": m.Base, "quoteCoin": m.Quote, "minTradeAmount": "0", "maxTradeAmount": "10000000000",
 		"takerFeeRate": "0.002", "makerFeeRate": "0.002", "pricePrecision": strconv.Itoa(m.PriceScale), "quantityPrecision": strconv.Itoa(m.SizeScale),
-		"quotePrecision": strconv.Itoa(min(m.PriceScale+m.SizeScale, 12)), "status": "online", "minTradeUSDT": "1", "buyLimitPriceRatio": "0.05",
+		"quotePrecision": strconv.Itoa(min(m.PriceScale+m.SizeScale, 12)), "status": x.Status(m, "online", "halt"), "minTradeUSDT": "1", "buyLimitPriceRatio": "0.05",
 		"sellLimitPriceRatio": "0.05", "areaSymbol": "no", "orderQuantity": "200", "openTime": "1532454360000", "offTime": "",
 	})
 	return b

@@ -126,14 +126,14 @@ func bitstampRoutes(x *Exchange) map[string]http.HandlerFunc {
 			for i, m := range markets {
 				list[i] = map[string]any{
 					"name": m.Base + "/" + m.Quote, "url_symbol": m.Symbol, "base_decimals": m.SizeScale, "counter_decimals": m.PriceScale,
-					"minimum_order": "10.0 " + m.Quote, "trading": "Enabled", "instant_and_market_orders": "Enabled",
+					"minimum_order": "10.0 " + m.Quote, "trading": x.Status(m, "Enabled", "Disabled"), "instant_and_market_orders": "Enabled",
 					"description": m.Base + " / " + m.Quote,
 				}
 			}
 			provider.Respond(w, http.StatusOK, list)
 		},
 		"GET /api/v2/ticker/{$}": func(w http.ResponseWriter, _ *http.Request) {
-			markets := x.Markets()
+			markets := x.Quoted(x.Markets())
 			list := make([]any, len(markets))
 			for i, m := range markets {
 				row := bitstampTicker(m, m.State(x.Now()))

@@ -225,11 +225,14 @@ func bybitRoutes(x *Exchange) map[string]http.HandlerFunc {
 			answer(w, 0, "OK", result)
 		}
 	}
+	// each answers with a row of each market that has one.
 	each := func(row func(m *market.Market) json.RawMessage) func([]*market.Market, *http.Request) ([]json.RawMessage, string) {
 		return func(markets []*market.Market, _ *http.Request) ([]json.RawMessage, string) {
-			rows := make([]json.RawMessage, len(markets))
-			for i, m := range markets {
-				rows[i] = row(m)
+			rows := []json.RawMessage{}
+			for _, m := range markets {
+				if r := row(m); r != nil {
+					rows = append(rows, r)
+				}
 			}
 			return rows, ""
 		}
@@ -239,8 +242,11 @@ func bybitRoutes(x *Exchange) map[string]http.HandlerFunc {
 			now := x.Now()
 			answer(w, 0, "OK", map[string]string{"timeSecond": strconv.FormatInt(now.Unix(), 10), "timeNano": strconv.FormatInt(now.UnixNano(), 10)})
 		},
-		"GET /v5/market/instruments-info": list(true, each(bybitListing)),
+		"GET /v5/market/instruments-info": list(true, each(func(m *market.Market) json.RawMessage { return bybitListing(x, m) })),
 		"GET /v5/market/tickers": list(true, each(func(m *market.Market) json.RawMessage {
+			if !x.Quotes(m) {
+				return nil
+			}
 			s := m.State(x.Now())
 			b := append(append([]byte(`{"symbol":"`), m.Symbol...), '"')
 			b = bybitDecimal(b, "bid1Price", s.Bid)
@@ -258,10 +264,10 @@ func bybitRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 }
 
-func bybitListing(m *market.Market) json.RawMessage {
+func bybitListing(x *Exchange, m *market.Market) json.RawMessage {
 	step := market.Exact(1, m.SizeScale).String()
 	b, _ := json.Marshal(map[string]any{
-		"symbol": m.Symbol, "baseCoin": m.Base, "quoteCoin": m.Quote, "innovation": "0", "status": "Trading", "marginTrading": "utaOnly", "stTag": "0",
+		"symbol": m.Symbol, "baseCoin": m.Base, "quoteCoin": m.Quote, "innovation": "0", "status": x.Status(m, "Trading", "Closed"), "marginTrading": "utaOnly", "stTag": "0",
 		"lotSizeFilter": map[string]string{
 			"basePrecision": step, "quotePrecision": "0.0000001", "minOrderQty": step, "maxOrderQty": "17000", "minOrderAmt": "5", "maxOrderAmt": "2000000",
 		},

@@ -189,14 +189,17 @@ func coinbaseRoutes(x *Exchange) map[string]http.HandlerFunc {
 			markets := x.Markets()
 			list := make([]any, len(markets))
 			for i, m := range markets {
-				list[i] = coinbaseProduct(m)
+				list[i] = coinbaseProduct(x, m)
 			}
 			provider.Respond(w, http.StatusOK, list)
 		},
 		"GET /products/{id}": product(func(m *market.Market, _ *http.Request) (any, int) {
-			return coinbaseProduct(m), http.StatusOK
+			return coinbaseProduct(x, m), http.StatusOK
 		}),
 		"GET /products/{id}/ticker": product(func(m *market.Market, _ *http.Request) (any, int) {
+			if !x.Quotes(m) {
+				return map[string]string{"message": "NotFound"}, http.StatusNotFound
+			}
 			s := m.State(x.Now())
 			return map[string]any{
 				"trade_id": s.Last.ID, "price": s.Last.Price.String(), "size": s.Last.Size.Padded(8), "bid": s.Bid.Short(), "ask": s.Ask.Short(),
@@ -217,12 +220,12 @@ func coinbaseRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 }
 
-func coinbaseProduct(m *market.Market) any {
+func coinbaseProduct(x *Exchange, m *market.Market) any {
 	return map[string]any{
 		"id": m.Symbol, "base_currency": m.Base, "quote_currency": m.Quote,
 		"quote_increment": market.Exact(1, m.PriceScale).String(), "base_increment": market.Exact(1, m.SizeScale).String(),
 		"display_name": m.Base + "/" + m.Quote, "min_market_funds": "1", "margin_enabled": false, "post_only": false,
-		"limit_only": false, "cancel_only": false, "status": "online", "status_message": "", "trading_disabled": false,
+		"limit_only": false, "cancel_only": false, "status": "online", "status_message": "", "trading_disabled": x.Halted(m),
 		"fx_stablecoin": m.BaseAsset.Stable, "max_slippage_percentage": "0.02000000", "auction_mode": false,
 		"high_bid_limit_percentage": "",
 	}

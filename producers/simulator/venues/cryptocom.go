@@ -237,7 +237,7 @@ func cryptocomRoutes(x *Exchange) map[string]http.HandlerFunc {
 				list[i] = map[string]any{
 					"symbol": m.Symbol, "inst_type": "CCY_PAIR", "display_name": m.Base + "/" + m.Quote, "base_ccy": m.Base, "quote_ccy": m.Quote,
 					"quote_decimals": m.PriceScale, "quantity_decimals": m.SizeScale, "price_tick_size": market.Exact(1, m.PriceScale).String(),
-					"qty_tick_size": market.Exact(1, m.SizeScale).String(), "max_leverage": "50", "tradable": true, "expiry_timestamp_ms": 0,
+					"qty_tick_size": market.Exact(1, m.SizeScale).String(), "max_leverage": "50", "tradable": !x.Halted(m), "expiry_timestamp_ms": 0,
 					"beta_product": false, "margin_buy_enabled": false, "margin_sell_enabled": false,
 				}
 			}
@@ -246,7 +246,7 @@ func cryptocomRoutes(x *Exchange) map[string]http.HandlerFunc {
 		"GET /public/get-tickers": func(w http.ResponseWriter, r *http.Request) {
 			rows := []json.RawMessage{}
 			asked := r.URL.Query().Get("instrument_name")
-			for _, m := range x.Markets() {
+			for _, m := range x.Quoted(x.Markets()) {
 				if asked == "" || asked == m.Symbol {
 					rows = append(rows, cryptocomTicker(nil, m, m.State(x.Now())))
 				}

@@ -19,11 +19,11 @@ type Exchange struct {
 	venue   *Venue
 	markets []*market.Market
 	byName  map[string]*market.Market
-	// leaving are the markets that are off the list while delists is set, staying all others.
-	leaving map[*market.Market]bool
-	staying []*market.Market
-	delists atomic.Bool
-	clock   provider.Clock
+	// leaving are the markets that are off the list while delists is set, and that the list calls halted while halts is; staying all others.
+	leaving        map[*market.Market]bool
+	staying        []*market.Market
+	delists, halts atomic.Bool
+	clock          provider.Clock
 	// stream and rest are the base URLs.
 	stream, rest string
 	routes       http.Handler
@@ -83,14 +83,35 @@ func (x *Exchange) Markets() []*market.Market {
 	return x.markets
 }
 
-// delistEvery is the share of markets that a venue takes off its list when it is made to: one in so many.
-const delistEvery = 10
+// Halted reports that the venue's list says of a market that it does not trade now. Two calls may differ.
+func (x *Exchange) Halted(m *market.Market) bool { return x.halts.Load() && x.leaving[m] }
 
-// delist chooses which markets go, and which stay, when the venue delists.
-func (x *Exchange) delist() {
+// Status is the venue's word for a market that trades, or for one that is halted.
+func (x *Exchange) Status(m *market.Market, trades, halted string) string {
+	if x.Halted(m) {
+		return halted
+	}
+	return trades
+}
+
+// Quotes reports that the venue has a ticker of a market: of one that is off its list or halted it has none. Two calls may differ.
+func (x *Exchange) Quotes(m *market.Market) bool {
+	return !x.leaving[m] || !x.delists.Load() && !x.halts.Load()
+}
+
+// Quoted are those of which the venue has a ticker.
+func (x *Exchange) Quoted(markets []*market.Market) []*market.Market {
+	return slices.DeleteFunc(slices.Clone(markets), func(m *market.Market) bool { return !x.Quotes(m) })
+}
+
+// leaveEvery is the share of markets that a venue takes off its list, or halts, when it is made to: one in so many.
+const leaveEvery = 10
+
+// chooseLeaving chooses which markets go, and which stay, when the venue delists or halts some.
+func (x *Exchange) chooseLeaving() {
 	x.leaving = map[*market.Market]bool{}
 	for i, m := range x.markets {
-		if i%delistEvery == delistEvery-1 {
+		if i%leaveEvery == leaveEvery-1 {
 			x.leaving[m] = true
 		} else {
 			x.staying = append(x.staying, m)
@@ -101,7 +122,8 @@ func (x *Exchange) delist() {
 // setFaults is for whoever holds x.mu.
 func (x *Exchange) setFaults(f provider.Faults) {
 	x.faults = f
-	x.delists.Store(f.Delisted)
+	x.delists.Store(f.Delisted || f.Halted && x.venue.ListsTrading)
+	x.halts.Store(f.Halted && !x.venue.ListsTrading)
 }
 
 // Market finds one by the feed's name for it, nil if there is none.
@@ -195,7 +217,7 @@ func (x *Exchange) pump(now time.Time) {
 func (x *Exchange) encode(f *feed) {
 	var t market.Trade
 	var s market.State
-	if x.faults.Delisted && x.leaving[f.market] {
+	if !x.Quotes(f.market) {
 		return
 	}
 	computed, trade := false, f.events.IsTrade()

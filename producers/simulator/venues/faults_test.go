@@ -61,11 +61,11 @@ func TestSilentVenueHearsNothing(t *testing.T) {
 	}
 }
 
-// A market that was delisted is neither on the list nor in the feed, and is again when the fault has ended.
-func TestDelistedMarketsAreNeitherListedNorHeard(t *testing.T) {
+// A market that was delisted is neither on the list nor in the feed, one that is halted is on the list and says so; both are back when the fault has ended.
+func TestDelistedAndHaltedMarketsAreNotHeard(t *testing.T) {
 	s := open(t, 1, coinbase())
 	x := s.exchanges[0]
-	stays, leaves := x.markets[0].Symbol, x.markets[delistEvery-1].Symbol
+	stays, leaves := x.markets[0].Symbol, x.markets[leaveEvery-1].Symbol
 	c := x.pretend(t)
 	c.send(`{"type":"subscribe","product_ids":["` + stays + `","` + leaves + `"],"channels":["matches","ticker"]}`)
 	c.heardSince()
@@ -79,22 +79,41 @@ func TestDelistedMarketsAreNeitherListedNorHeard(t *testing.T) {
 		}
 		return ofStaying, ofLeaving
 	}
-	listed := func() (n int, has bool) {
-		var products []struct{ ID string }
+	all, some := len(x.markets), len(x.markets)/leaveEvery
+	for _, test := range []struct {
+		faults         provider.Faults
+		listed, halted int
+		has            bool // the list has the market that leaves
+		ticker         int  // status of the answer with its ticker
+	}{
+		{provider.Faults{}, all, 0, true, http.StatusOK},
+		{provider.Faults{Delisted: true}, all - some, 0, false, http.StatusNotFound},
+		{provider.Faults{}, all, 0, true, http.StatusOK},
+		{provider.Faults{Halted: true}, all, some, true, http.StatusNotFound},
+		{provider.Faults{}, all, 0, true, http.StatusOK},
+	} {
+		x.SetFaults(test.faults)
+		var products []struct {
+			ID     string
+			Halted bool `json:"trading_disabled"`
+		}
 		ask(t, s, "/coinbase/products", &products)
+		halted, has := 0, false
 		for _, p := range products {
-			has = has || p.ID == leaves
+			if p.Halted {
+				halted++
+			}
+			has = has || p.ID == leaves && p.Halted == test.faults.Halted
 		}
-		return len(products), has
-	}
-	for _, delists := range []bool{false, true, false} {
-		x.SetFaults(provider.Faults{Delisted: delists})
-		n, has := listed()
-		if want := len(x.markets) - map[bool]int{true: len(x.markets) / delistEvery}[delists]; n != want || has == delists {
-			t.Errorf("delisted is %t: the list has %d markets, want %d, and the one that leaves is %t", delists, n, want, has)
+		if len(products) != test.listed || halted != test.halted || has != test.has {
+			t.Errorf("%+v: the list has %d markets, %d of them halted, and the one that leaves is %t; want %+v", test.faults, len(products), halted, has, test)
 		}
-		if a, b := heard(); a == 0 || (b == 0) != delists {
-			t.Errorf("delisted is %t: %d frames of one that stays, %d of one that leaves", delists, a, b)
+		var ticker struct{}
+		if got := ask(t, s, "/coinbase/products/"+leaves+"/ticker", &ticker); got != test.ticker {
+			t.Errorf("%+v: asked for the ticker of the one that leaves it answers %d, want %d", test.faults, got, test.ticker)
+		}
+		if a, b := heard(); a == 0 || (b == 0) == (test.ticker == http.StatusOK) {
+			t.Errorf("%+v: %d frames of one that stays, %d of one that leaves", test.faults, a, b)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func gateRoutes(x *Exchange) map[string]http.HandlerFunc {
 				list[i] = map[string]any{
 					"id": m.Symbol, "base": m.Base, "base_name": m.Base, "quote": m.Quote, "quote_name": m.Quote, "fee": "0.2",
 					"min_base_amount": market.Exact(1, m.SizeScale).String(), "min_quote_amount": "1", "max_quote_amount": "5000000",
-					"amount_precision": m.SizeScale, "precision": m.PriceScale, "trade_status": "tradable", "sell_start": 0, "buy_start": 0,
+					"amount_precision": m.SizeScale, "precision": m.PriceScale, "trade_status": x.Status(m, "tradable", "untradable"), "sell_start": 0, "buy_start": 0,
 					"delisting_time": 0, "type": "normal", "trade_url": "https://www.gate.com/trade/" + m.Symbol, "st_tag": false,
 				}
 			}
@@ -176,7 +176,7 @@ func gateRoutes(x *Exchange) map[string]http.HandlerFunc {
 		"GET /api/v4/spot/tickers": func(w http.ResponseWriter, r *http.Request) {
 			list := []any{}
 			asked := r.URL.Query().Get("currency_pair")
-			for _, m := range x.Markets() {
+			for _, m := range x.Quoted(x.Markets()) {
 				if asked == "" || asked == m.Symbol {
 					list = append(list, gateState(m, m.State(x.Now())))
 				}

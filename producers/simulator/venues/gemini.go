@@ -23,8 +23,9 @@ func gemini() Venue {
 		Slug: "gemini", Share: 0.25,
 		Quotes: []QuoteAsset{{"USD", 150}, {"GUSD", 8}, {"USDT", 5}, {"BTC", 12}, {"ETH", 8}, {"EUR", 5}, {"GBP", 5}, {"SGD", 3}},
 		// Names have no separator: this coin in dollars would read as dollars in Gemini's dollars.
-		Assets: map[string]string{"USDG": ""},
-		Symbol: func(base, quote string) string { return strings.ToLower(base + quote) },
+		Assets:       map[string]string{"USDG": ""},
+		Symbol:       func(base, quote string) string { return strings.ToLower(base + quote) },
+		ListsTrading: true,
 		Limits: Limits{
 			Connects: 12, ConnectsPer: time.Minute,
 			Requests: 120, RequestsPer: time.Minute,
@@ -139,7 +140,7 @@ func geminiRoutes(x *Exchange) map[string]http.HandlerFunc {
 	ofMarket := func(answer func(m *market.Market, r *http.Request) any) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			m := x.Market(strings.ToLower(r.PathValue("symbol")))
-			if m == nil {
+			if m == nil || !x.Quotes(m) {
 				provider.Respond(w, http.StatusBadRequest, geminiError("InvalidSymbol", "Received a bad symbol"))
 				return
 			}

@@ -264,12 +264,12 @@ func htxRoutes(x *Exchange) map[string]http.HandlerFunc {
 			markets := x.Markets()
 			list := make([]any, len(markets))
 			for i, m := range markets {
-				list[i] = htxListing(m)
+				list[i] = htxListing(x, m)
 			}
 			provider.Respond(w, http.StatusOK, map[string]any{"status": "ok", "data": list})
 		},
 		"GET /market/tickers": func(w http.ResponseWriter, _ *http.Request) {
-			markets := x.Markets()
+			markets := x.Quoted(x.Markets())
 			list := make([]json.RawMessage, len(markets))
 			for i, m := range markets {
 				s := m.State(x.Now())
@@ -332,11 +332,11 @@ func htxSize(r *http.Request, absent int) (n int, ok bool) {
 	return n, err == nil && n > 0 && n <= 2000
 }
 
-func htxListing(m *market.Market) any {
+func htxListing(x *Exchange, m *market.Market) any {
 	least := number(market.Exact(1, m.SizeScale))
 	return map[string]any{
 		"base-currency": strings.ToLower(m.Base), "quote-currency": strings.ToLower(m.Quote), "price-precision": m.PriceScale,
-		"amount-precision": m.SizeScale, "symbol-partition": "main", "symbol": m.Symbol, "state": "online", "value-precision": 8,
+		"amount-precision": m.SizeScale, "symbol-partition": "main", "symbol": m.Symbol, "state": x.Status(m, "online", "suspend"), "value-precision": 8,
 		"min-order-amt": least, "max-order-amt": 1_000_000, "min-order-value": 5, "limit-order-min-order-amt": least,
 		"limit-order-max-order-amt": 1_000_000, "limit-order-max-buy-amt": 1_000_000, "limit-order-max-sell-amt": 1_000_000,
 		"sell-market-min-order-amt": least, "sell-market-max-order-amt": 100_000, "buy-market-max-order-value": 1_000_000,

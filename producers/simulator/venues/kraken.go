@@ -245,9 +245,13 @@ func krakenRoutes(x *Exchange) map[string]http.HandlerFunc {
 		}
 	}
 	return map[string]http.HandlerFunc{
-		"GET /0/public/AssetPairs": result(krakenPair, true),
+		"GET /0/public/AssetPairs": result(func(result map[string]any, m *market.Market, _ *http.Request) {
+			result[krakenKey(m)] = krakenPair(x, m)
+		}, true),
 		"GET /0/public/Ticker": result(func(result map[string]any, m *market.Market, _ *http.Request) {
-			result[krakenKey(m)] = krakenHTTPTicker(m, m.State(x.Now()))
+			if x.Quotes(m) {
+				result[krakenKey(m)] = krakenHTTPTicker(m, m.State(x.Now()))
+			}
 		}, true),
 		"GET /0/public/Trades": result(func(result map[string]any, m *market.Market, _ *http.Request) {
 			trades := m.Trades(x.Now(), 200)
@@ -288,15 +292,15 @@ func krakenRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 }
 
-func krakenPair(result map[string]any, m *market.Market, _ *http.Request) {
+func krakenPair(x *Exchange, m *market.Market) any {
 	fees := [][]float64{{0, 0.4}, {10000, 0.35}, {50000, 0.24}}
-	result[krakenKey(m)] = map[string]any{
+	return map[string]any{
 		"altname": krakenAlt(m.Base) + krakenAlt(m.Quote), "wsname": krakenAlt(m.Base) + "/" + krakenAlt(m.Quote),
 		"aclass_base": "currency", "base": krakenClassed(m.Base), "aclass_quote": "currency", "quote": krakenClassed(m.Quote),
 		"lot": "unit", "cost_decimals": 5, "pair_decimals": m.PriceScale, "lot_decimals": 8, "lot_multiplier": 1,
 		"leverage_buy": []int{}, "leverage_sell": []int{}, "fees": fees, "fees_maker": fees, "fee_volume_currency": "ZUSD",
 		"margin_call": 80, "margin_stop": 40, "ordermin": market.Exact(5, m.SizeScale).String(), "costmin": "0.5",
-		"tick_size": market.Exact(1, m.PriceScale).String(), "status": "online",
+		"tick_size": market.Exact(1, m.PriceScale).String(), "status": x.Status(m, "online", "cancel_only"),
 	}
 }
 

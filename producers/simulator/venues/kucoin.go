@@ -193,7 +193,7 @@ func kucoinRoutes(x *Exchange) map[string]http.HandlerFunc {
 				"symbol": m.Symbol, "name": m.Symbol, "baseCurrency": m.Base, "quoteCurrency": m.Quote, "feeCurrency": m.Quote, "market": m.Quote,
 				"baseMinSize": market.Exact(1, m.SizeScale).String(), "quoteMinSize": "0.1", "baseMaxSize": "10000000000", "quoteMaxSize": "99999999",
 				"baseIncrement": market.Exact(1, m.SizeScale).String(), "quoteIncrement": step, "priceIncrement": step, "priceLimitRate": "0.1",
-				"minFunds": "0.1", "isMarginEnabled": true, "enableTrading": true, "feeCategory": 1, "makerFeeCoefficient": "1.00",
+				"minFunds": "0.1", "isMarginEnabled": true, "enableTrading": !x.Halted(m), "feeCategory": 1, "makerFeeCoefficient": "1.00",
 				"takerFeeCoefficient": "1.00", "st": false,
 			}
 		}
@@ -211,7 +211,7 @@ func kucoinRoutes(x *Exchange) map[string]http.HandlerFunc {
 		"GET /api/v1/symbols": listing,
 		"GET /api/v2/symbols": listing,
 		"GET /api/v1/market/allTickers": func(w http.ResponseWriter, _ *http.Request) {
-			markets := x.Markets()
+			markets := x.Quoted(x.Markets())
 			list := make([]any, len(markets))
 			for i, m := range markets {
 				list[i] = kucoinHTTPTicker(m, m.State(x.Now()))

@@ -194,7 +194,7 @@ func mexcRoutes(x *Exchange) map[string]http.HandlerFunc {
 			markets := x.Markets()
 			list := make([]any, len(markets))
 			for i, m := range markets {
-				list[i] = mexcListing(m)
+				list[i] = mexcListing(x, m)
 			}
 			provider.Respond(w, http.StatusOK, map[string]any{
 				"timezone": "CST", "serverTime": x.Now().UnixMilli(), "rateLimits": []any{}, "exchangeFilters": []any{}, "symbols": list,
@@ -207,7 +207,7 @@ func mexcRoutes(x *Exchange) map[string]http.HandlerFunc {
 				})(w, r)
 				return
 			}
-			markets := x.Markets()
+			markets := x.Quoted(x.Markets())
 			list := make([]any, len(markets))
 			for i, m := range markets {
 				list[i] = mexcHTTPTicker(m, m.State(x.Now()))
@@ -236,9 +236,9 @@ func mexcRoutes(x *Exchange) map[string]http.HandlerFunc {
 	}
 }
 
-func mexcListing(m *market.Market) any {
+func mexcListing(x *Exchange, m *market.Market) any {
 	return map[string]any{
-		"symbol": m.Symbol, "status": "1", "baseAsset": m.Base, "baseAssetPrecision": m.SizeScale, "quoteAsset": m.Quote,
+		"symbol": m.Symbol, "status": x.Status(m, "1", "2"), "baseAsset": m.Base, "baseAssetPrecision": m.SizeScale, "quoteAsset": m.Quote,
 		"quotePrecision": m.PriceScale, "quoteAssetPrecision": m.PriceScale, "baseCommissionPrecision": m.SizeScale,
 		"quoteCommissionPrecision": m.PriceScale, "orderTypes": []string{"LIMIT", "MARKET", "LIMIT_MAKER"}, "isSpotTradingAllowed": true,
 		"isMarginTradingAllowed": false, "quoteAmountPrecision": "1", "baseSizePrecision": market.Exact(1, m.SizeScale).String(),

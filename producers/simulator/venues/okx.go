@@ -208,7 +208,7 @@ func okxRoutes(x *Exchange) map[string]http.HandlerFunc {
 		}
 	}
 	// all answers with a row of each instrument; there is none of another type than SPOT.
-	all := func(row func(m *market.Market) any) http.HandlerFunc {
+	all := func(of func() []*market.Market, row func(m *market.Market) any) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			kind := r.URL.Query().Get("instType")
 			if kind == "" {
@@ -216,7 +216,7 @@ func okxRoutes(x *Exchange) map[string]http.HandlerFunc {
 				return
 			}
 			rows := []any{}
-			for _, m := range x.Markets() {
+			for _, m := range of() {
 				if kind == "SPOT" {
 					rows = append(rows, row(m))
 				}
@@ -224,6 +224,7 @@ func okxRoutes(x *Exchange) map[string]http.HandlerFunc {
 			okxAnswer(w, "0", "", rows)
 		}
 	}
+	quoted := func() []*market.Market { return x.Quoted(x.Markets()) }
 	ticker := func(m *market.Market) json.RawMessage {
 		return append(okxTickerRow([]byte{'{'}, m, m.State(x.Now())), '}')
 	}
@@ -232,8 +233,8 @@ func okxRoutes(x *Exchange) map[string]http.HandlerFunc {
 		"GET /api/v5/public/time": often(10, func(w http.ResponseWriter, _ *http.Request) {
 			okxAnswer(w, "0", "", []any{map[string]string{"ts": strconv.FormatInt(x.Now().UnixMilli(), 10)}})
 		}),
-		"GET /api/v5/public/instruments": often(20, all(okxListing)),
-		"GET /api/v5/market/tickers":     often(20, all(func(m *market.Market) any { return ticker(m) })),
+		"GET /api/v5/public/instruments": often(20, all(x.Markets, func(m *market.Market) any { return okxListing(x, m) })),
+		"GET /api/v5/market/tickers":     often(20, all(quoted, func(m *market.Market) any { return ticker(m) })),
 		"GET /api/v5/market/ticker": often(20, ofMarket(func(m *market.Market, _ *http.Request) ([]json.RawMessage, string) {
 			return []json.RawMessage{ticker(m)}, ""
 		})),
@@ -267,13 +268,13 @@ func okxLimit(r *http.Request, most int) (n int, ok bool) {
 	return min(n, most), err == nil && n > 0
 }
 
-func okxListing(m *market.Market) any {
+func okxListing(x *Exchange, m *market.Market) any {
 	return map[string]string{
 		"alias": "", "baseCcy": m.Base, "category": "1", "ctMult": "", "ctType": "", "ctVal": "", "ctValCcy": "", "expTime": "",
 		"instId": m.Symbol, "instType": "SPOT", "lever": "10", "listTime": "1548133413000", "lotSz": market.Exact(1, m.SizeScale).String(),
 		"maxIcebergSz": "9999999999", "maxLmtSz": "9999999999", "maxMktSz": "1000000", "maxStopSz": "1000000", "maxTriggerSz": "9999999999",
 		"maxTwapSz": "9999999999", "minSz": market.Exact(1, m.SizeScale).String(), "optType": "", "quoteCcy": m.Quote, "settleCcy": "",
-		"state": "live", "stk": "", "tickSz": market.Exact(1, m.PriceScale).String(), "uly": "",
+		"state": x.Status(m, "live", "suspend"), "stk": "", "tickSz": market.Exact(1, m.PriceScale).String(), "uly": "",
 	}
 }
 

@@ -177,9 +177,9 @@ func poloniexRoutes(x *Exchange) map[string]http.HandlerFunc {
 		}
 	}
 	// each answers a row for each market.
-	each := func(row func(m *market.Market) any) http.HandlerFunc {
+	each := func(of func() []*market.Market, row func(m *market.Market) any) http.HandlerFunc {
 		return x.Limited(10, time.Second, func(w http.ResponseWriter, _ *http.Request) {
-			markets := x.Markets()
+			markets := of()
 			rows := make([]any, len(markets))
 			for i, m := range markets {
 				rows[i] = row(m)
@@ -187,6 +187,7 @@ func poloniexRoutes(x *Exchange) map[string]http.HandlerFunc {
 			provider.Respond(w, http.StatusOK, rows)
 		})
 	}
+	quoted := func() []*market.Market { return x.Quoted(x.Markets()) }
 	ticker := func(m *market.Market) any { return json.RawMessage(poloniexHTTPTicker(m, m.State(x.Now()))) }
 	price := func(m *market.Market) any {
 		s := m.State(x.Now())
@@ -198,7 +199,7 @@ func poloniexRoutes(x *Exchange) map[string]http.HandlerFunc {
 	listing := func(m *market.Market) any {
 		return map[string]any{
 			"symbol": m.Symbol, "baseCurrencyName": m.Base, "quoteCurrencyName": m.Quote, "displayName": m.Base + "/" + m.Quote,
-			"state": "NORMAL", "visibleStartTime": 1_659_018_819_512, "tradableStartTime": 1_659_018_819_512,
+			"state": x.Status(m, "NORMAL", "PAUSE"), "visibleStartTime": 1_659_018_819_512, "tradableStartTime": 1_659_018_819_512,
 			"symbolTradeLimit": map[string]any{
 				"symbol": m.Symbol, "priceScale": m.PriceScale, "quantityScale": m.SizeScale, "amountScale": m.PriceScale,
 				"minQuantity": market.Exact(1, m.SizeScale).Short(), "minAmount": "1", "highestBid": "0", "lowestAsk": "0",
@@ -207,9 +208,9 @@ func poloniexRoutes(x *Exchange) map[string]http.HandlerFunc {
 		}
 	}
 	return map[string]http.HandlerFunc{
-		"GET /markets":                    each(listing),
-		"GET /markets/ticker24h":          each(ticker),
-		"GET /markets/price":              each(price),
+		"GET /markets":                    each(x.Markets, listing),
+		"GET /markets/ticker24h":          each(quoted, ticker),
+		"GET /markets/price":              each(quoted, price),
 		"GET /markets/{symbol}":           ofMarket(func(m *market.Market, _ *http.Request) any { return []any{listing(m)} }),
 		"GET /markets/{symbol}/ticker24h": ofMarket(func(m *market.Market, _ *http.Request) any { return ticker(m) }),
 		"GET /markets/{symbol}/price":     ofMarket(func(m *market.Market, _ *http.Request) any { return price(m) }),

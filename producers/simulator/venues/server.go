@@ -59,7 +59,7 @@ func (s *Server) open(v *Venue, cfg Config) *Exchange {
 	for _, m := range x.markets {
 		x.byName[m.Symbol] = m
 	}
-	x.delist()
+	x.chooseLeaving()
 	if v.Slug == cfg.Outlier {
 		market.Estrange(x.markets, v.Quotes[0].Asset, cfg.World.Seed.Of("outlier"))
 	}

@@ -36,7 +36,7 @@ func upbit() Venue {
 		Slug: "upbit", Share: 0.6,
 		Quotes:        []QuoteAsset{{"KRW", 200}, {"BTC", 40}, {"USDT", 25}},
 		Symbol:        func(base, quote string) string { return quote + "-" + base },
-		PriceDecimals: 8,
+		PriceDecimals: 8, ListsTrading: true,
 		Limits: Limits{
 			Connects: 5, ConnectsPer: time.Second,
 			Messages: 5, MessagesPer: time.Second,
@@ -343,7 +343,9 @@ func upbitRoutes(x *Exchange) map[string]http.HandlerFunc {
 					unknown(w)
 					return
 				}
-				rows = append(rows, upbitHTTPTicker(m, m.State(x.Now())))
+				if x.Quotes(m) {
+					rows = append(rows, upbitHTTPTicker(m, m.State(x.Now())))
+				}
 			}
 			provider.Respond(w, http.StatusOK, rows)
 		}),

@@ -29,7 +29,9 @@ type Venue struct {
 	Symbol func(base, quote string) string
 	// PriceDecimals is how many a price may have; 0 is 12. A coin too cheap for them is not listed.
 	PriceDecimals int
-	Limits        Limits
+	// ListsTrading means that its list has only what trades: a market that is halted is off it.
+	ListsTrading bool
+	Limits       Limits
 
 	// Routes are the HTTP interface: handlers by patterns of http.ServeMux, below the venue's base URL.
 	Routes func(x *Exchange) map[string]http.HandlerFunc
