@@ -2,6 +2,8 @@ package history_test
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +50,7 @@ func TestCoverageSaysWhyAMarketWasSilent(t *testing.T) {
 	records = append(records, sourceRecord(1, &eventsv1.Listing{Venue: "okx", Symbol: "ETH-USDT", Base: "ETH", Quote: "USDT", IngestTime: noon}),
 		sourceRecord(2, &eventsv1.Listing{Venue: "okx", Symbol: "ETH-USDT", Base: "ETH", Quote: "USDT", Gone: true, Status: "state=suspend", IngestTime: noon + 150*aMinute}))
 	insert(t, store, records...)
+	insert(t, store, traded("okx", "BTC-USDT", 5, "2", "100"), traded("okx", "ETH-USDT", 1, "1", "100")) // again, as after a crash: they count once
 	checkRows(t, store, `SELECT concatWithSeparator(' ', toHour(hour), venue, symbol, expected_minutes, running_minutes, traded_minutes, trades, longest_silence_minutes, gap_seconds, silent_because)
 		FROM default.v_coverage WHERE day = '2026-03-01' ORDER BY hour, venue, symbol`,
 		"12 gate BTC_USDT 60 60 30 30 30 1770 disconnected", "12 okx BTC-USDT 60 60 60 60 0 0 ", "12 okx ETH-USDT 60 60 3 3 48 0 no_trades", "12 okx XRP-USDT 60 60 3 3 48 30 gap",
@@ -55,6 +58,18 @@ func TestCoverageSaysWhyAMarketWasSilent(t *testing.T) {
 		"14 gate BTC_USDT 60 30 0 0 60 0 not_running", "14 okx BTC-USDT 60 30 30 30 30 0 not_running", "14 okx ETH-USDT 60 30 0 0 60 0 not_running", "14 okx XRP-USDT 60 30 0 0 60 0 not_running",
 		"15 gate BTC_USDT 45 45 0 0 45 0 no_trades", "15 okx BTC-USDT 45 45 45 45 0 0 ", "15 okx ETH-USDT 45 45 0 0 45 0 halted", "15 okx XRP-USDT 45 45 0 0 45 0 not_listed")
 	checkRows(t, store, "SELECT DISTINCT concat(toString(hour), ' ', toString(published)) FROM default.v_coverage WHERE toHour(hour) = 13", "2026-03-01 13:00:00 2026-03-01 14:01:00.000000000")
+}
+
+// What is asked of some hours of a venue reads the minutes of neither the others nor of other hours: both conditions reach the table.
+func TestConditionsOnCoverageReachTheTable(t *testing.T) {
+	store := newStore(t)
+	insert(t, store, traded("okx", "BTC-USDT", 0, "1", "100"))
+	for _, condition := range []string{"venue = 'okx' AND hour >= '2026-03-01 12:00:00'", "venue = 'okx' AND day = '2026-03-01'"} {
+		plan := strings.Join(queryStrings(t, store, "EXPLAIN indexes = 1 SELECT * FROM default.v_coverage WHERE "+condition), "\n")
+		if !regexp.MustCompile(`Condition: .*start.*venue in`).MatchString(plan) && !regexp.MustCompile(`Condition: .*venue in.*start`).MatchString(plan) {
+			t.Errorf("%s: no read of minutes has both as a condition of its key:\n%s", condition, plan)
+		}
+	}
 }
 
 // Minutes that were received are compared with the venue's own candles of them, from the first live minute of the market to its last.
