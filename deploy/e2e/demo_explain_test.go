@@ -22,7 +22,7 @@ import (
 
 // explained are requests whose answers hold numbers that name themselves, by the paths of the document.
 var explained = map[string]string{
-	"/api/v1/prices/{symbol}":         "/api/v1/prices/BTC",
+	"/api/v1/prices/{symbol}":         "/api/v1/prices/BTC?vs=eur",
 	"/api/v1/coins/markets":           "/api/v1/coins/markets?per_page=2",
 	"/api/v1/coins/{coinId}":          "/api/v1/coins/tether",
 	"/api/v1/global-stats/metrics":    "/api/v1/global-stats/metrics",
@@ -30,7 +30,7 @@ var explained = map[string]string{
 	"/api/v1/global-stats/fear-greed": "/api/v1/global-stats/fear-greed",
 	"/api/v1/global-stats/defi":       "/api/v1/global-stats/defi",
 	"/api/v1/fiat/{symbol}":           "/api/v1/fiat/EUR",
-	"/api/v1/charts/{coinId}":         "/api/v1/charts/bitcoin?timeframe=1h",
+	"/api/v1/charts/{coinId}":         "/api/v1/charts/bitcoin?timeframe=24h&format=simple",
 	// Of lists not each number is asked for: those of a row are made alike.
 	"/api/v1/stablecoins/index":                         "/api/v1/stablecoins/index?limit=2",
 	"/api/v1/stablecoins/{symbol}/peg-stability":        "/api/v1/stablecoins/EURC/peg-stability?window=1h",
@@ -60,6 +60,10 @@ var explained = map[string]string{
 	"/api/v1/coins/featured":                            "/api/v1/coins/featured?limit=2",
 	"/api/v1/coins/categories":                          "/api/v1/coins/categories",
 	"/api/v1/fiat/rates/usd":                            "/api/v1/fiat/rates/usd",
+	"/api/v1/charts":                                    "/api/v1/charts?coins=bitcoin&timeframe=1h",
+	"/api/v1/coins/history/{symbol}":                    "/api/v1/coins/history/BTC?days=1",
+	"/api/v1/rates/{symbol}/history":                    "/api/v1/rates/USDT/history?limit=5",
+	"/api/v1/rates/providers/{provider}":                "/api/v1/rates/providers/aave-v3",
 }
 
 const (
@@ -215,10 +219,11 @@ func (d *demo) explainOnce(t *testing.T, number string) (status int, n *explaine
 	return response.StatusCode, &body.Data
 }
 
-var braces = regexp.MustCompile(`\{(\w+)\}`)
+var braces = regexp.MustCompile(`\{([\w.]+)\}`)
 
 // numbersOf finds the numbers that an answer holds, by the names that its schema gives them: what is in braces is a field of the
-// same object, or of the nearest around it; of a map's members {key} is the member's key.
+// same object, or of the nearest around it, with a dot a field of such a field; of a map's members {key} is the member's key, of a list of
+// pairs {0} the first of a pair.
 func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, found map[string]string) {
 	for _, one := range schema.AnyOf {
 		numbersOf(one.Value, value, around, found)
@@ -251,15 +256,33 @@ func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, foun
 // namedNumber finds the number that a value is, if its schema names one.
 func namedNumber(schema *openapi3.Schema, value any, inside []map[string]any, found map[string]string) {
 	number, named := schema.Extensions[query.ExplainExtension].(string)
+	if pairs, is := value.([]any); is && named {
+		for _, item := range pairs {
+			if pair, ok := item.([]any); ok && len(pair) == 2 {
+				namedNumber(schema, pair[1], append(slices.Clip(inside), map[string]any{"0": pair[0]}), found)
+			}
+		}
+		return
+	}
 	if _, is := value.(float64); !is || !named {
 		return
 	}
-	if strings.HasPrefix(number, "metric/") && inside[len(inside)-1]["origin"] == "backfill" {
+	origin := inside[len(inside)-1]["origin"]
+	if metadata, is := inside[len(inside)-1]["metadata"].(map[string]any); is {
+		origin = metadata["origin"]
+	}
+	if (strings.HasPrefix(number, "metric/") || strings.HasPrefix(number, "rate-history/")) && origin == "backfill" {
 		return // what a source reported afterwards is not explained
 	}
 	found[braces.ReplaceAllStringFunc(number, func(field string) string {
+		name, within, dotted := strings.Cut(strings.Trim(field, "{}"), ".")
 		for _, object := range slices.Backward(inside) {
-			if value, ok := object[strings.Trim(field, "{}")]; ok {
+			value, ok := object[name]
+			if dotted && ok {
+				of, _ := value.(map[string]any)
+				value, ok = of[within]
+			}
+			if ok {
 				if time, numeric := value.(float64); numeric {
 					return strconv.FormatFloat(time, 'f', -1, 64)
 				}

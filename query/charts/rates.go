@@ -3,7 +3,6 @@ package charts
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -167,12 +166,9 @@ func drawRates(line []rated, open time.Time, format string) (c RateChart) {
 }
 
 func rateStats(candles []schemas.Candle) RateStats {
-	s := stats(candles)
-	out := RateStats{MinRate: s.MinPrice, MaxRate: s.MaxPrice, AvgRate: s.AvgPrice}
-	if n := len(candles); n > 0 && candles[0].Open != 0 {
-		// Rates fall below zero, where a percentage needs the size of the first alone.
-		change := (candles[n-1].Close - candles[0].Open) / math.Abs(candles[0].Open) * 100
-		out.ChangePct = &change
+	s, ok := views.StatsOf(candles)
+	if !ok {
+		return RateStats{}
 	}
-	return out
+	return RateStats{MinRate: &s.Min, MaxRate: &s.Max, AvgRate: &s.Mean, ChangePct: s.ChangePct}
 }

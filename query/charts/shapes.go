@@ -20,7 +20,7 @@ type Chart struct {
 	Timeframe  string       `json:"timeframe" example:"24h"`
 	Resolution string       `json:"resolution" enum:"5m,1h,1d"`
 	DataPoints []Point      `json:"dataPoints,omitzero" required:"false" doc:"For format ohlc, oldest first"`
-	Prices     [][2]float64 `json:"prices,omitzero" required:"false" doc:"For format simple, oldest first: start of the interval in milliseconds, last price"`
+	Prices     [][2]float64 `json:"prices,omitzero" required:"false" explain:"chart-point/{coinId}/{resolution}/{0}" doc:"For format simple, oldest first: start of the interval in milliseconds, last price"`
 	Stats      Stats        `json:"stats"`
 }
 
@@ -42,10 +42,12 @@ type Point struct {
 // Stats are over all intervals, also where fewer points are answered. Without a price only the number
 // of points is reported.
 type Stats struct {
-	MinPrice    *float64 `json:"minPrice,omitempty" doc:"Lowest low"`
-	MaxPrice    *float64 `json:"maxPrice,omitempty" doc:"Highest high"`
-	AvgPrice    *float64 `json:"avgPrice,omitempty" doc:"Mean of the closes"`
-	ChangePct   *float64 `json:"changePct,omitempty" doc:"Change from the first open to the last close, percent"`
+	MinPrice    *float64 `json:"minPrice,omitempty" explain:"chart/{coinId}/{resolution}/{from}/{until}/minPrice" doc:"Lowest low"`
+	MaxPrice    *float64 `json:"maxPrice,omitempty" explain:"chart/{coinId}/{resolution}/{from}/{until}/maxPrice" doc:"Highest high"`
+	AvgPrice    *float64 `json:"avgPrice,omitempty" explain:"chart/{coinId}/{resolution}/{from}/{until}/avgPrice" doc:"Mean of the closes"`
+	ChangePct   *float64 `json:"changePct,omitempty" explain:"chart/{coinId}/{resolution}/{from}/{until}/changePct" doc:"Change from the first open to the last close, percent"`
+	From        string   `json:"from,omitempty" format:"date-time" doc:"Start of the first interval"`
+	Until       string   `json:"until,omitempty" format:"date-time" doc:"The second up to which published prices are in the last interval; its start if it carries an older price"`
 	TotalPoints int      `json:"totalPoints" doc:"Number of points returned"`
 }
 
@@ -61,8 +63,8 @@ type ChartMeta struct {
 	Reason string `json:"reason,omitempty" doc:"not_traded: the chart is empty, since none of our venues traded the coin in that period"`
 }
 
-func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.Candle) Chart {
-	c := Chart{CoinID: coin.ID, Timeframe: frame.name, Resolution: frame.resolution, Stats: stats(candles)}
+func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.Candle, now time.Time) Chart {
+	c := Chart{CoinID: coin.ID, Timeframe: frame.name, Resolution: frame.resolution, Stats: stats(candles, now)}
 	if format == formatSimple {
 		c.Prices = [][2]float64{}
 		for _, i := range triangles(candles, maxPoints) {
@@ -96,21 +98,11 @@ func trades(c schemas.Candle) *uint64 {
 	return &c.Trades
 }
 
-func stats(candles []schemas.Candle) Stats {
-	if len(candles) == 0 {
+func stats(candles []schemas.Candle, now time.Time) Stats {
+	s, ok := views.StatsOf(candles)
+	if !ok {
 		return Stats{}
 	}
-	first, last := candles[0], candles[len(candles)-1]
-	least, greatest, sum := first.Low, first.High, 0.0
-	for _, c := range candles {
-		least, greatest = min(least, c.Low), max(greatest, c.High)
-		sum += c.Close
-	}
-	mean := views.Mean(sum, len(candles), least, greatest)
-	s := Stats{MinPrice: &least, MaxPrice: &greatest, AvgPrice: &mean}
-	if first.Open > 0 {
-		change := (last.Close - first.Open) / first.Open * 100
-		s.ChangePct = &change
-	}
-	return s
+	return Stats{MinPrice: &s.Min, MaxPrice: &s.Max, AvgPrice: &s.Mean, ChangePct: s.ChangePct, From: query.FormatTime(candles[0].Start.UnixNano()),
+		Until: query.FormatTime(views.PricedUntil(candles[len(candles)-1], now).UnixNano())}
 }

@@ -136,7 +136,7 @@ func (u *Unit) make(ctx context.Context, coin schemas.Coin, frame timeframe, for
 	if err != nil {
 		return nil, err
 	}
-	m := &made{chart: draw(coin, frame, format, candles)}
+	m := &made{chart: draw(coin, frame, format, candles, now)}
 	if n := len(candles); n > 0 {
 		m.updated = candles[n-1].Newest.UnixNano()
 	}

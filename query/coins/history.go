@@ -37,7 +37,7 @@ type HistoryMeta struct {
 // Point is the last price of an interval; that of the interval under way is the newest.
 type Point struct {
 	Timestamp string  `json:"timestamp" format:"date-time" doc:"Start of the interval"`
-	Value     float64 `json:"value" doc:"USD"`
+	Value     float64 `json:"value" explain:"chart-point/{coinId}/{meta.granularity}/{timestamp}" doc:"USD"`
 	Origin    string  `json:"origin" enum:"live,backfill,import,mixed" doc:"live: published at that time; backfill: from the venues' candles; import: from such candles of imported files"`
 }
 

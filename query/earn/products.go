@@ -88,7 +88,7 @@ type Variant struct {
 
 // Tier is the rate of the part of an amount between two bounds, in units of the coin.
 type Tier struct {
-	From float64  `json:"from"`
+	From float64  `json:"from" explain:"earn/{productId}/{variantId}/tiers/{from}/from"`
 	To   *float64 `json:"to,omitempty" explain:"earn/{productId}/{variantId}/tiers/{from}/to" doc:"Absent if there is no upper bound"`
 	Rate float64  `json:"rate" explain:"earn/{productId}/{variantId}/tiers/{from}/rate"`
 	APR  float64  `json:"apr" explain:"earn/{productId}/{variantId}/tiers/{from}/apr"`

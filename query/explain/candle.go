@@ -53,9 +53,9 @@ func (w *work) candleNamed(ctx context.Context, coin *views.CatalogCoin, name st
 	if !ok {
 		return nil, w.nearField(name, parts, 2, intervalNames)
 	}
-	start, err := time.Parse(time.RFC3339, strings.ToUpper(parts[3]))
-	if err != nil || !start.Truncate(step).Equal(start) || start.Unix() < 0 {
-		return nil, query.Invalid("number", "the start of a candle of %s must be the beginning of one, as in %s", parts[2], w.now.UTC().Truncate(step).Add(-step).Format(time.RFC3339))
+	start, ok := instant(strings.ToUpper(parts[3]))
+	if !ok || !start.Truncate(step).Equal(start) {
+		return nil, w.notABeginning(parts[2], step)
 	}
 	field := "close"
 	if len(parts) == 5 {
@@ -66,7 +66,12 @@ func (w *work) candleNamed(ctx context.Context, coin *views.CatalogCoin, name st
 	if w.past && w.asOf.Before(start.Add(step)) {
 		return nil, query.NotFound("the candle had not closed by %s", query.FormatTime(w.asOf.UnixNano()))
 	}
-	return w.candle(ctx, coin, parts[2], start.UTC(), field, depth)
+	return w.candle(ctx, coin, parts[2], start, field, depth)
+}
+
+// notABeginning refuses the start of an interval.
+func (w *work) notABeginning(interval string, step time.Duration) error {
+	return query.Invalid("number", "the start of a candle of %s must be the beginning of one, as in %s", interval, w.now.UTC().Truncate(step).Add(-step).Format(time.RFC3339))
 }
 
 // candle explains a number of a closed candle.

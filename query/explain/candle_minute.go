@@ -73,7 +73,7 @@ func (w *work) liveMinute(ctx context.Context, n *Node, coin *views.CatalogCoin,
 	if depth <= 0 {
 		return nil
 	}
-	prices, whole, err := w.loggedPrices(ctx, coin.ID, c.Start)
+	prices, whole, err := w.loggedPrices(ctx, coin.ID, c.Start, c.Start.Add(time.Minute))
 	switch {
 	case err != nil:
 		return err
@@ -97,11 +97,10 @@ type loggedPrice struct {
 	at       Place
 }
 
-// loggedPrices reads the prices of a minute, in the order of their seconds. It is not whole if the log began later.
-func (w *work) loggedPrices(ctx context.Context, coinID string, start time.Time) (prices []loggedPrice, whole bool, err error) {
+// loggedPrices reads the prices of the seconds in [start, end), in the order of the log, which is theirs. It is not whole if the log began later.
+func (w *work) loggedPrices(ctx context.Context, coinID string, start, end time.Time) (prices []loggedPrice, whole bool, err error) {
 	topic, _ := schemas.TopicNamed(schemas.TopicPrices)
 	p := partition(coinID, topic.Partitions)
-	end := start.Add(time.Minute)
 	first, err := w.scan(ctx, topic.Name, p, start.UnixNano(), end.Add(publishedWithin).UnixNano(), func(r *kgo.Record) bool {
 		if string(r.Key) != coinID {
 			return true

@@ -47,7 +47,7 @@ func earnFieldNames() []string {
 }
 
 // earnTierFields are the numbers of a tier, which is named by its lower bound.
-var earnTierFields = []string{"rate", "apr", "to"}
+var earnTierFields = []string{"rate", "apr", "from", "to"}
 
 // earnTier is a number of the tier of a variant that begins at an amount; false where there is no such number.
 func earnTier(from, name string) (field earnField, ok bool) {
@@ -56,7 +56,7 @@ func earnTier(from, name string) (field earnField, ok bool) {
 		return field, false
 	}
 	field = earnField{name: name, unit: percent, formula: "the rate of the tier as its source reports it, by the conversion of the entry", rate: true}
-	if name == "to" {
+	if name == "from" || name == "to" {
 		field.unit, field.formula, field.rate = "", asReported, false
 	}
 	field.value = func(v *eventsv1.EarnVariant) *float64 {
@@ -67,6 +67,8 @@ func earnTier(from, name string) (field earnField, ok bool) {
 					return &t.Apy
 				case "apr":
 					return &t.Apr
+				case "from":
+					return &begins
 				}
 				return amount(t.To)
 			}

@@ -170,7 +170,7 @@ type numbers struct {
 	seen     map[string]bool
 }
 
-var braces = regexp.MustCompile(`\{(\w+)\}`)
+var braces = regexp.MustCompile(`\{([\w.]+)\}`)
 
 // textOf writes a value as a name has it: a time has no exponent.
 func textOf(value any) string {
@@ -180,11 +180,11 @@ func textOf(value any) string {
 	return fmt.Sprint(value)
 }
 
-// memberKey is what the name of a map's members has in braces for the member's key.
-const memberKey = "key"
+// memberKey is what the name of a map's members has in braces for the member's key, pairFirst what that of pairs has for the first of a pair.
+const memberKey, pairFirst = "key", "0"
 
-// walk finds the numbers of a value: what a name has in braces is a field of the same object, or of the nearest around it; of a map's
-// members {key} is the member's key.
+// walk finds the numbers of a value: what a name has in braces is a field of the same object, or of the nearest around it, with a dot a field
+// of such a field; of a map's members {key} is the member's key, of a list of pairs {0} the first of a pair.
 func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) {
 	if schema.Ref != "" {
 		schema = n.registry.SchemaFromRef(schema.Ref)
@@ -220,18 +220,48 @@ func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) 
 	}
 }
 
-// add adds the number that a value is, if its schema names one.
+// add adds the number that a value is, if its schema names one, of a list of pairs the second of each.
 func (n *numbers) add(schema *huma.Schema, value any, inside []map[string]any) {
 	number, is := schema.Extensions[query.ExplainExtension].(string)
-	if _, numeric := value.(float64); !is || !numeric {
+	if pairs, listed := value.([]any); is && listed {
+		for _, item := range pairs {
+			if pair, ok := item.([]any); ok && len(pair) == 2 {
+				n.addNamed(number, pair[1], append(slices.Clip(inside), map[string]any{pairFirst: pair[0]}))
+			}
+		}
 		return
 	}
-	if around := inside[len(inside)-1]; strings.HasPrefix(number, "metric/") && around["origin"] == string(schemas.OriginBackfill) { // what a source reported afterwards
+	if is {
+		n.addNamed(number, value, inside)
+	}
+}
+
+// reportedAfterwards means that a number of a history is what a source reported of it afterwards, which is not explained.
+func reportedAfterwards(number string, around map[string]any) bool {
+	origin := around["origin"]
+	if metadata, is := around["metadata"].(map[string]any); is {
+		origin = metadata["origin"]
+	}
+	return (strings.HasPrefix(number, "metric/") || strings.HasPrefix(number, "rate-history/")) && origin == string(schemas.OriginBackfill)
+}
+
+// addNamed adds a number by its name, whose parts in braces are found inside.
+func (n *numbers) addNamed(number string, value any, inside []map[string]any) {
+	if _, numeric := value.(float64); !numeric {
+		return
+	}
+	if reportedAfterwards(number, inside[len(inside)-1]) {
 		return
 	}
 	number = braces.ReplaceAllStringFunc(number, func(field string) string {
+		name, within, dotted := strings.Cut(strings.Trim(field, "{}"), ".")
 		for _, object := range slices.Backward(inside) {
-			if value, ok := object[strings.Trim(field, "{}")]; ok {
+			value, ok := object[name]
+			if dotted && ok {
+				of, _ := value.(map[string]any)
+				value, ok = of[within]
+			}
+			if ok {
 				return textOf(value)
 			}
 		}

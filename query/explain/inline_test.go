@@ -106,7 +106,7 @@ func TestAnswersExplainTheirNumbers(t *testing.T) {
 		"/api/v1/stablecoins/EURC/peg-stability?window=1h&explain=1": {"peg/euro-coin", "peg/euro-coin/target", "peg/euro-coin/stabilityScore"},
 		"/api/v1/earn/products?explain=true": {"earn/okx:tether:lending/okx-earn:USDT/flexible/rate", "earn/okx:tether:lending/okx-earn:USDT/flexible/confidence",
 			"earn/okx:tether:lending/okx-earn:USDT/flexible/lockupDays", "earn/okx:tether:lending/okx-earn:USDT/flexible/cap",
-			"earn/okx:tether:lending/okx-earn:USDT/flexible/tiers/100/rate", "earn/okx:tether:lending/okx-earn:USDT/flexible/tiers/0/to"},
+			"earn/okx:tether:lending/okx-earn:USDT/flexible/tiers/100/rate", "earn/okx:tether:lending/okx-earn:USDT/flexible/tiers/0/to", "earn/okx:tether:lending/okx-earn:USDT/flexible/tiers/100/from"},
 		"/api/v1/prices/summary?explain=1": {"price/tether", "price/tether/providers", "price/euro-coin/min", "price/euro-coin/max", "price/euro-coin/confidence", "price/euro-coin/score",
 			"price/euro-coin/volume24h", "price/euro-coin/rejected"},
 	} {

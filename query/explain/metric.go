@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -81,11 +82,16 @@ func (w *work) metric(ctx context.Context, name string, parts []string, depth in
 	return w.metricCandle(ctx, of, parts[2], start, metricCandleFields[at], depth)
 }
 
-// instant reads Unix seconds, or a time by RFC 3339, of the years that Unix nanoseconds can hold.
+// lastSecond is the last one of the years that Unix nanoseconds can hold: what is greater is in milliseconds, as charts have it.
+const lastSecond = math.MaxInt64 / int64(time.Second)
+
+// instant reads Unix seconds or milliseconds, or a time by RFC 3339, of the years that Unix nanoseconds can hold.
 func instant(text string) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, text)
-	if seconds, fault := strconv.ParseInt(text, 10, 64); fault == nil {
-		at, err = time.Unix(seconds, 0), nil
+	if number, fault := strconv.ParseInt(text, 10, 64); fault == nil {
+		if at, err = time.Unix(number, 0), nil; number > lastSecond {
+			at = time.UnixMilli(number)
+		}
 	}
 	return at.UTC(), err == nil && at.Unix() > 0 && at.Year() < 2262
 }

@@ -61,6 +61,14 @@ func (n *Node) compare(recomputed *float64) {
 	}
 }
 
+// again is what computing a number again gave; nil where that was not tried or not possible.
+func (n *Node) again() *float64 {
+	if n.Reproduced != nil && *n.Reproduced {
+		return n.Value
+	}
+	return n.Recomputed
+}
+
 // notReproduced states why a number could not be computed again, which counts as a number that differs.
 func (n *Node) notReproduced(why string) {
 	no := false

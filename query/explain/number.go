@@ -20,22 +20,28 @@ type form struct {
 
 // forms are all families, by the first word of their names.
 var forms = map[string]form{
-	"price":     {"price/{coin}[/{field}]", "Price of a coin in USD; or " + strings.Join(priceFieldNames()[1:], ", ") + " of it", 2, 3},
-	"market":    {"market/{coin}/{field}", "Numeric field of a coin's row: " + strings.Join(marketFieldNames(), ", "), 3, 3},
-	"candle":    {"candle/{coin}/{interval}/{start}[/{field}]", "Closed candle: interval 1m, 5m, 15m, 1h, 4h or 1d; start as 2026-01-31T12:00:00Z; field open, high, low, close (default), volume, volumeUsd or trades", 4, 5},
-	"peg":       {"peg/{coin}[/{field}]", "Deviation of a stablecoin from its peg, in bps; or " + strings.Join(pegFieldNames(), ", "), 2, 3},
-	"peg-point": {"peg-point/{coin}/{time}[/price]", "Point of the history of a stablecoin's peg, in bps, by the end of its candle; or the price then", 3, 4},
-	"fiat":      {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
-	"global":    {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", ") + "; or global/dominance/{coin}, the share of one of the largest coins", 2, 3},
-	"category":  {"category/{category}/{field}", "Sum over the coins of a category, by its id: " + strings.Join(categoryFieldNames(), ", "), 3, 3},
-	"movers":    {"movers/{ranks}/{minVolume}/{field}", "Number of coins of a segment of ranks (" + strings.Join(moverRanges, ", ") + ") that rose or fell within 24 hours, with at least a volume in USD: " + strings.Join(moversFieldNames(), ", "), 4, 4},
+	"price":       {"price/{coin}[/{field}]", "Price of a coin in USD; or " + strings.Join(priceFieldNames()[1:], ", ") + " of it", 2, 3},
+	"market":      {"market/{coin}/{field}", "Numeric field of a coin's row: " + strings.Join(marketFieldNames(), ", "), 3, 3},
+	"candle":      {"candle/{coin}/{interval}/{start}[/{field}]", "Closed candle: interval 1m, 5m, 15m, 1h, 4h or 1d; start as 2026-01-31T12:00:00Z; field open, high, low, close (default), volume, volumeUsd or trades", 4, 5},
+	"chart-point": {"chart-point/{coin}/{interval}/{start}", "Point of a chart or a price history, by the start of its interval: the last price in it, up to now; interval 5m, 1h or hourly, 1d or daily", 4, 4},
+	"chart":       {"chart/{coin}/{interval}/{from}/{until}/{field}", "What the price of a coin did in the intervals (5m, 1h or 1d) from the start of one until a second: " + strings.Join(chartFieldNames(), ", "), 6, 6},
+	"peg":         {"peg/{coin}[/{field}]", "Deviation of a stablecoin from its peg, in bps; or " + strings.Join(pegFieldNames(), ", "), 2, 3},
+	"peg-point":   {"peg-point/{coin}/{time}[/price]", "Point of the history of a stablecoin's peg, in bps, by the end of its candle; or the price then", 3, 4},
+	"fiat":        {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
+	"global":      {"global/{field}", "Field of the whole market: " + strings.Join(globalFieldNames(), ", ") + "; or global/dominance/{coin}, the share of one of the largest coins", 2, 3},
+	"category":    {"category/{category}/{field}", "Sum over the coins of a category, by its id: " + strings.Join(categoryFieldNames(), ", "), 3, 3},
+	"movers":      {"movers/{ranks}/{minVolume}/{field}", "Number of coins of a segment of ranks (" + strings.Join(moverRanges, ", ") + ") that rose or fell within 24 hours, with at least a volume in USD: " + strings.Join(moversFieldNames(), ", "), 4, 4},
 	"metric": {"metric/{metric}/{time}", "Point of a series, by the end of its minute, Unix seconds: " + strings.Join(metricNames(), ", ") +
 		"; or metric/{metric}/{hourly or daily}/{start}/{field} of what it did in a step: " + strings.Join(metricCandleNames(), ", "), 3, 5},
-	"sentiment":  {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
-	"fear-greed": {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components", 1, 3},
-	"defi":       {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 8},
-	"rate":       {"rate/{provider}/{category}/{pool or symbol}", "Yield or borrowing rate, APY in percent; in category price what a venue contributes to the price of a coin, USD, by its symbol; the id that lists have of it is taken too", 4, 12},
-	"rate-term":  {"rate-term/{term}/{provider}/{category}/{pool or symbol}", "What comes with a rate: " + strings.Join(rateTermNames(), ", "), 5, 13},
+	"sentiment":      {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
+	"fear-greed":     {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components; or fear-greed/days/{time}, a source's value of a day", 1, 3},
+	"defi":           {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 8},
+	"rate":           {"rate/{provider}/{category}/{pool or symbol}", "Yield or borrowing rate, APY in percent; in category price what a venue contributes to the price of a coin, USD, by its symbol; the id that lists have of it is taken too", 4, 12},
+	"rate-term":      {"rate-term/{term}/{provider}/{category}/{pool or symbol}", "What comes with a rate: " + strings.Join(rateTermNames(), ", "), 5, 13},
+	"provider-rates": {"provider-rates/{provider}/{category}/{field}", "Statistic of the rates of a provider in a category, of all coins: " + strings.Join(providerStatistics, ", "), 4, 4},
+	"venue-price":    {"venue-price/{field}/{venue}/{symbol}", "Number of a market that a price is made from, by the venue's symbol of it: its price in the asset that it is quoted in; or rateUsed, what that costs in USD, or deviationBps, how far it lies from the peg of a stablecoin", 4, 8},
+	"vs":             {"vs/{currency}", "What a unit of a currency that prices can be stated in costs, USD", 2, 2},
+	rateHistoryForm:  {rateHistoryForm + "/{field}/{start}/{end}/{provider}/{category}/{id}", "What a rate was when it was reported, where start and end are equal, or what it did in an hour or a day, by the id that histories have of it: " + strings.Join(rateHistoryFieldNames(), ", "), 7, 15},
 	"rate-statistics": {"rate-statistics/{coin}/{category}/{field}", "Statistic of the rates of a coin in a category, lending, staking or borrowing, in percent, or of its providers' prices, category price, in USD: " +
 		strings.Join(rateStatisticNames(), ", "), 4, 4},
 	"earn": {"earn/{product}/{variant}/[tiers/{from}/]{field}", "Variant of an earn product: " + strings.Join(earnFieldNames(), ", ") + "; of a tier " + strings.Join(earnTierFields, ", "), 4, 14},
@@ -44,7 +50,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "peg", "peg-point", "fiat", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", "rate-statistics", "earn", benchmarkForm}
+var ordered = []string{"price", "market", "candle", "chart-point", "chart", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm}
 
 // namesOf are the names of the numbers of a family.
 func namesOf[T any](fields []T, name func(T) string) []string {

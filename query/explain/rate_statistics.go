@@ -64,6 +64,19 @@ func (w *work) rateStatistic(ctx context.Context, name string, parts []string, d
 	if coin, ok := w.snapshot.Find(coinID); ok {
 		coinID = coin.ID
 	}
+	n, err := w.statisticOf(ctx, of, parts[2], func(e *eventsv1.RateEntry) bool { return e.CoinId == coinID }, depth)
+	if n == nil && err == nil {
+		return nil, query.NotFound("nobody reports a rate of %s in %s that counts", strings.ToValidUTF8(coinID, "�"), parts[2])
+	}
+	if err != nil {
+		return nil, err
+	}
+	n.Number = "rate-statistics/" + coinID + "/" + parts[2] + "/" + of.name
+	return n, nil
+}
+
+// statisticOf explains a statistic of the rates in a category that count and that takes chooses, without its name; nil where there is none.
+func (w *work) statisticOf(ctx context.Context, of rateStatistic, category string, takes func(*eventsv1.RateEntry) bool, depth int) (*Node, error) {
 	counted, last, at := []*eventsv1.RateEntry(nil), schemas.Minute(w.asOf.UnixNano()), w.asOf.UnixNano()
 	if !w.past {
 		current := w.Yields.Current(w.now)
@@ -78,7 +91,7 @@ func (w *work) rateStatistic(ctx context.Context, name string, parts []string, d
 		return nil, err
 	}
 	logged = slices.DeleteFunc(slices.Clone(logged), func(l loggedRate) bool {
-		return l.entry.CoinId != coinID || l.entry.Category != parts[2] || !views.RateCounts(l.entry, at)
+		return !takes(l.entry) || l.entry.Category != category || !views.RateCounts(l.entry, at)
 	})
 	again := make([]*eventsv1.RateEntry, len(logged))
 	for i, l := range logged {
@@ -87,12 +100,12 @@ func (w *work) rateStatistic(ctx context.Context, name string, parts []string, d
 	if w.past { // what was served is what the log has
 		counted = again
 	}
-	served, ok := sumRates(counted, coinID, parts[2])
+	served, ok := sumRates(counted, category, takes)
 	if !ok {
-		return nil, query.NotFound("nobody reports a rate of %s in %s that counts", strings.ToValidUTF8(coinID, "�"), parts[2])
+		return nil, nil
 	}
-	n := of.node(coinID, parts[2], served, percent, last)
-	if recomputed, ok := sumRates(again, coinID, parts[2]); w.past {
+	n := of.node(served, percent, last)
+	if recomputed, ok := sumRates(again, category, takes); w.past {
 		n.Note = "worked out of the rates that the log has as of then, which is all that there is to compare with"
 	} else if ok {
 		n.compare(known(of.value(recomputed)))
@@ -114,12 +127,12 @@ func (w *work) rateStatistic(ctx context.Context, name string, parts []string, d
 	return n, nil
 }
 
-// sumRates sums up the rates of a coin in a category; false where there is none.
-func sumRates(entries []*eventsv1.RateEntry, coinID, category string) (s summedRates, ok bool) {
+// sumRates sums up the rates in a category that takes chooses; false where there is none.
+func sumRates(entries []*eventsv1.RateEntry, category string, takes func(*eventsv1.RateEntry) bool) (s summedRates, ok bool) {
 	var rates []float64
 	providers := map[string]bool{}
 	for _, e := range entries {
-		if e.CoinId == coinID && e.Category == category {
+		if e.Category == category && takes(e) {
 			rates = append(rates, e.Apy)
 			providers[e.Provider] = true
 		}
@@ -134,12 +147,13 @@ func sumRates(entries []*eventsv1.RateEntry, coinID, category string) (s summedR
 	return s, true
 }
 
-func (of rateStatistic) node(coinID, category string, s summedRates, unit string, at int64) *Node {
+// node is the statistic without its name.
+func (of rateStatistic) node(s summedRates, unit string, at int64) *Node {
 	if of.count {
 		unit = ""
 	}
 	value := of.value(s)
-	n := headline("rate-statistics/"+coinID+"/"+category+"/"+of.name, &value, unit, at)
+	n := headline("", &value, unit, at)
 	n.Method = &Method{Name: "rate-statistics", Version: 1, Formula: of.formula}
 	return n
 }
@@ -179,7 +193,8 @@ func (w *work) priceStatistic(ctx context.Context, name string, parts []string, 
 		return nil, query.NotFound("no price of a provider of %s counts", coin.ID)
 	}
 	w.simulated = w.simulated || p.Simulated
-	n := of.node(coin.ID, categoryPrice, served, usd, p.Time)
+	n := of.node(served, usd, p.Time)
+	n.Number = "rate-statistics/" + coin.ID + "/" + categoryPrice + "/" + of.name
 	_, considered, isKnown := aggregatedAgain(p)
 	if recomputed, ok := accepted(considered); isKnown && ok {
 		n.compare(known(of.value(recomputed)))

@@ -80,6 +80,9 @@ func (w *work) fearGreed(ctx context.Context, name string, parts []string, depth
 	if len(parts) == 1 {
 		return w.servedFearGreed(ctx, depth)
 	}
+	if parts[1] == fearGreedDays {
+		return w.fearGreedDay(ctx, name, parts)
+	}
 	if parts[1] != "computed" {
 		return nil, unknown(name, nearFearGreed(parts))
 	}
@@ -162,26 +165,12 @@ func (w *work) servedFearGreed(ctx context.Context, depth int) (*Node, error) {
 	}
 	own := w.snapshot.Summary.GetFearGreed()
 	if newest != nil && (own == nil || schemas.Minute(w.now.UnixNano())-newest.EventTime <= fearGreedFor) {
-		n := headline("fear-greed", counted(newest.Value), "", newest.EventTime)
-		n.Method = &Method{Name: "source", Version: 1, Formula: "the value of " + newest.Source + ", for 26 hours from the beginning of its day"}
-		at, ok, err := w.find(ctx, schemas.TopicReferenceRaw, 0, newest.IngestTime-minute, newest.IngestTime+minute, newest.Source, func(rec eventsv1.Marked) bool {
-			reference, is := rec.(*eventsv1.ReferenceRecord)
-			day := reference.GetFearGreed()
-			if !is || day.GetEventTime() != newest.EventTime {
-				return false
-			}
-			n.compare(counted(day.Value))
-			return true
-		})
-		if err != nil {
-			return nil, err
+		n, err := w.sourcedFearGreed(ctx, newest)
+		if err == nil {
+			n.Number = "fear-greed"
+			n.Method.Formula += ", for 26 hours from the beginning of its day"
 		}
-		if !ok {
-			n.notReproduced("the record that states it is not in the log any more")
-			return n, nil
-		}
-		n.Inputs = []*Node{stated("observation/"+newest.Source+"/fear-greed", counted(newest.Value), "", newest.EventTime, at)}
-		return n, nil
+		return n, err
 	}
 	in, err := w.fearGreed(ctx, "fear-greed/computed", []string{"fear-greed", "computed"}, depth)
 	if err != nil {

@@ -50,6 +50,8 @@ type History interface {
 	views.PublishedPrices
 	// Intervals returns the candles of a coin that start in [from, to), oldest first, in intervals of a minute, an hour or a day.
 	Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error)
+	// CandleTail returns the candles of published prices of the seconds in [from, to), in intervals of a step, oldest first.
+	CandleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time) ([]schemas.Candle, error)
 	// AllIntervals returns what Intervals does of all coins, by coin id.
 	AllIntervals(ctx context.Context, interval time.Duration, from, to time.Time) (map[string][]schemas.Candle, error)
 	// Candles returns the closed live minutes of a coin that start in [from, to), oldest first.
@@ -66,6 +68,10 @@ type History interface {
 	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
 	// Summaries returns of each step in (from, to] the last summary of the whole market, oldest first.
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
+	// FearGreedHistory returns what sources published of the days that begin in [from, to), by day.
+	FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error)
+	// RateHistory returns single rates, or what they did in hours and days, the newest first.
+	RateHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
 	// DefiSeries returns of each step in (from, to] the last known value of a metric of DeFi, oldest first.
@@ -85,18 +91,22 @@ type Deps struct {
 	Pegs *views.PegStatistics
 	// Currencies are what was known of them at past instants.
 	Currencies *views.PastCurrencies
+	// Candles are what charts are drawn of.
+	Candles *views.Candles
 }
 
 // Unit answers the endpoint.
 type Unit struct {
 	Deps
-	fiat  *views.Rates
-	turns chan struct{}
+	fiat      *views.Rates
+	converter *views.Converter
+	turns     chan struct{}
 }
 
 // New makes the unit.
 func New(deps Deps) *Unit {
-	return &Unit{Deps: deps, fiat: views.NewFiatRates(deps.Prices.Coins(), deps.Catalog), turns: make(chan struct{}, explaining)}
+	return &Unit{Deps: deps, fiat: views.NewFiatRates(deps.Prices.Coins(), deps.Catalog), converter: views.NewConverter(deps.Prices, deps.Catalog, deps.Currencies),
+		turns: make(chan struct{}, explaining)}
 }
 
 // Body answers GET /api/v1/explain/{number}.
@@ -210,7 +220,7 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	if err != nil {
 		return query.Answer{}, err
 	}
-	if at, ok := benchmarkTime(parts); ok { // what answers show of it the plan limits too
+	if at, ok := plannedTime(parts); ok {
 		if err := r.WithinPlan("number", at); err != nil {
 			return query.Answer{}, err
 		}
@@ -230,6 +240,14 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	answer, err := query.Encode(Body{node, Meta{Depth: depth, Clamped: r.Clamped(), Nodes: count(node)}})
 	answer.Simulated = w.simulated
 	return answer, err
+}
+
+// plannedTime is the time in the name of a number of which answers show as much of the past as the plan includes.
+func plannedTime(parts []string) (time.Time, bool) {
+	if parts[0] == rateHistoryForm {
+		return instant(parts[2])
+	}
+	return benchmarkTime(parts)
 }
 
 // begin waits for a turn, which done gives back, and takes what is known now.
@@ -280,6 +298,18 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 			return nil, err
 		}
 		return w.candleNamed(ctx, coin, name, parts, depth)
+	case "chart-point":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.chartPoint(ctx, coin, name, parts, depth)
+	case "chart":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.chart(ctx, coin, name, parts, depth)
 	case "peg":
 		coin, err := w.coin(name, parts, 1)
 		if err != nil {
@@ -308,6 +338,14 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.fearGreed(ctx, name, parts, depth)
 	case "defi":
 		return w.defi(ctx, name, parts, depth)
+	case "vs":
+		return w.conversion(ctx, parts[1], depth)
+	case "venue-price":
+		return w.venueField(ctx, name, parts, depth)
+	case "provider-rates":
+		return w.providerRate(ctx, name, parts, depth)
+	case rateHistoryForm:
+		return w.ratePast(ctx, name, parts, depth)
 	case "rate-term":
 		return w.rateTerm(ctx, name, parts)
 	case "rate-statistics":

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/charts"
 	listed "github.com/marketlog/marketlog/query/coins"
 	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/explain"
@@ -20,6 +21,7 @@ import (
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/prices"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/stablecoins"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -102,11 +104,13 @@ func newWorld(t testing.TB) *world {
 	pegging := stablecoins.New(w.Prices, w.Catalog, past, stablecoins.Served{})
 	w.statistics = pegging.Statistics()
 	currencies := views.NewPastCurrencies(w.Catalog, log, past)
+	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
-		Currencies: currencies})
+		Currencies: currencies, Candles: candles})
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
-		listed.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, past), past).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
+		listed.New(w.Prices, w.Catalog, w.Yields, candles, past).Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),
+		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, past).Endpoints())))
 	return w
 }
@@ -286,13 +290,20 @@ func (w *world) publish(coin string) *eventsv1.PriceRecord {
 			Volume24H: result.Volume24h, Source: result.Source, Reason: result.Reason, Inputs: considered, Method: schemas.AggregateVersion, Published: second + 2e8,
 		}},
 	}
-	r := w.append(schemas.TopicPrices, p, coin, second, rec)
+	w.priced(rec)
+	return rec
+}
+
+// priced has a published price in the log, in the tables and in the price cache.
+func (w *world) priced(rec *eventsv1.PriceRecord) {
+	price := rec.GetPrice()
+	p := views.PartitionOf(price.CoinId, 8)
+	r := w.append(schemas.TopicPrices, p, price.CoinId, price.Time, rec)
 	w.flush()
 	var b rows.Batch
 	b.Add(rows.Place{Topic: schemas.TopicPrices, Partition: p, Offset: r.Offset}, rec)
 	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 	w.Must(w.Prices.Apply(views.TailRecord{Offset: r.Offset, Marked: rec}))
-	return rec
 }
 
 func (w *world) fixing(f *eventsv1.Fixing) {

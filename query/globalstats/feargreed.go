@@ -43,7 +43,7 @@ type FearGreed struct {
 // Point is a value of a series.
 type Point struct {
 	Timestamp string  `json:"timestamp" format:"date-time"`
-	Value     float64 `json:"value"`
+	Value     float64 `json:"value" explain:"fear-greed/days/{timestamp}"`
 }
 
 // OwnFearGreed is our own index and what it is the mean of.

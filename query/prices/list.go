@@ -58,7 +58,7 @@ type Missing struct {
 // VsRate is what one unit of the quote currency costs.
 type VsRate struct {
 	Vs  string  `json:"vs"`
-	USD float64 `json:"usd"`
+	USD float64 `json:"usd" explain:"vs/{vs}"`
 	At  string  `json:"at,omitempty" format:"date-time" doc:"Time of its newest input"`
 	// IsStale means that no source of the rate is fresh.
 	IsStale bool `json:"isStale" doc:"No source has a fresh exchange rate; the newest known one is used"`

@@ -68,7 +68,7 @@ type PastEntry struct {
 	Provider       string        `json:"provider" example:"aave-v3"`
 	Symbol         string        `json:"symbol" example:"ETH"`
 	Category       string        `json:"category" enum:"lending,staking,borrowing,price"`
-	Rate           float64       `json:"rate" doc:"Percent per year, for a price USD; the last one of the hour or day"`
+	Rate           float64       `json:"rate" explain:"rate-history/rate/{timestamp}/{createdAt}/{provider}/{category}/{id}" doc:"Percent per year, for a price USD; the last one of the hour or day"`
 	CoinID         string        `json:"coinId" example:"ethereum"`
 	ProviderSymbol string        `json:"providerSymbol,omitempty"`
 	Metadata       *PastMetadata `json:"metadata,omitempty"`
@@ -84,13 +84,13 @@ type PastMetadata struct {
 	Source    string   `json:"source,omitempty"`
 	Pool      string   `json:"pool,omitempty"`
 	Chain     string   `json:"chain,omitempty"`
-	APR       *float64 `json:"apr,omitempty" doc:"Percent per year, not compounded (APR)"`
-	TVLUSD    *float64 `json:"tvlUsd,omitempty"`
-	Open      *float64 `json:"open,omitempty" doc:"Only for hours and days, like the fields that follow"`
-	High      *float64 `json:"high,omitempty"`
-	Low       *float64 `json:"low,omitempty"`
-	Close     *float64 `json:"close,omitempty"`
-	Mean      *float64 `json:"mean,omitempty"`
+	APR       *float64 `json:"apr,omitempty" explain:"rate-history/apr/{timestamp}/{createdAt}/{provider}/{category}/{id}" doc:"Percent per year, not compounded (APR)"`
+	TVLUSD    *float64 `json:"tvlUsd,omitempty" explain:"rate-history/tvlUsd/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
+	Open      *float64 `json:"open,omitempty" explain:"rate-history/open/{timestamp}/{createdAt}/{provider}/{category}/{id}" doc:"Only for hours and days, like the fields that follow"`
+	High      *float64 `json:"high,omitempty" explain:"rate-history/high/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
+	Low       *float64 `json:"low,omitempty" explain:"rate-history/low/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
+	Close     *float64 `json:"close,omitempty" explain:"rate-history/close/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
+	Mean      *float64 `json:"mean,omitempty" explain:"rate-history/mean/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
 	N         uint32   `json:"n,omitempty" doc:"Number of reports"`
 	Origin    string   `json:"origin,omitempty" enum:"live,backfill" doc:"backfill: history read from the source"`
 	Simulated bool     `json:"simulated,omitempty"`

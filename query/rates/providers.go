@@ -50,9 +50,9 @@ type ProviderRates struct {
 type ProviderCategory struct {
 	Category    string   `json:"category" enum:"lending,staking,borrowing,price"`
 	Count       int      `json:"count"`
-	MinRate     *float64 `json:"minRate,omitempty" doc:"Percent per year; this and the other yield figures are absent for prices"`
-	MaxRate     *float64 `json:"maxRate,omitempty"`
-	AverageRate *float64 `json:"averageRate,omitempty"`
+	MinRate     *float64 `json:"minRate,omitempty" explain:"provider-rates/{provider.slug}/{category}/minRate" doc:"Percent per year; this and the other yield figures are absent for prices"`
+	MaxRate     *float64 `json:"maxRate,omitempty" explain:"provider-rates/{provider.slug}/{category}/maxRate"`
+	AverageRate *float64 `json:"averageRate,omitempty" explain:"provider-rates/{provider.slug}/{category}/averageRate"`
 	Symbols     []string `json:"symbols" doc:"Sorted by coin rank"`
 }
 

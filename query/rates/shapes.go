@@ -57,7 +57,7 @@ type Metadata struct {
 	QuoteCoinID   string     `json:"quoteCoinId,omitempty" doc:"For a price quoted in a coin: the coin's id"`
 	Pair          string     `json:"pair,omitempty" doc:"For a price, the pair as BASE/QUOTE"`
 	Basis         string     `json:"basis,omitempty" doc:"For a price, which input it is: last trade, bid, ask or mid"`
-	RateUsed      float64    `json:"rateUsed,omitempty" doc:"For a price, USD per unit of the quote asset"`
+	RateUsed      float64    `json:"rateUsed,omitempty" explain:"venue-price/rateUsed/{provider}/{providerSymbol}" doc:"For a price, USD per unit of the quote asset"`
 	ObservedAt    string     `json:"observedAt,omitempty" format:"date-time" doc:"Event time, by the source's clock"`
 	Simulated     bool       `json:"simulated,omitempty"`
 }

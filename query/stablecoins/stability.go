@@ -41,7 +41,7 @@ type Point struct {
 type Episode struct {
 	Start           string  `json:"start" format:"date-time"`
 	Trough          string  `json:"trough" format:"date-time" doc:"Time of the largest deviation"`
-	TroughBps       float64 `json:"troughBps" doc:"Largest deviation, signed basis points"`
+	TroughBps       float64 `json:"troughBps" explain:"peg-point/{coinId}/{trough}" doc:"Largest deviation, signed basis points"`
 	Recovery        string  `json:"recovery,omitempty" format:"date-time" doc:"Absent while it lasts"`
 	DurationSeconds int64   `json:"durationSeconds" doc:"Up to now while it lasts"`
 	Ongoing         bool    `json:"ongoing"`
@@ -53,9 +53,9 @@ type Native struct {
 	VenueSymbol  string   `json:"venueSymbol"`
 	Quote        string   `json:"quote" doc:"Quote asset: symbol of a coin or code of a currency"`
 	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Coin id of the quote asset, if it is a coin"`
-	Price        float64  `json:"price" doc:"In the quote asset"`
+	Price        float64  `json:"price" explain:"venue-price/price/{exchange}/{venueSymbol}" doc:"In the quote asset"`
 	Native       bool     `json:"native" doc:"Quoted in the currency of the peg, so no exchange rate is applied"`
-	DeviationBps *float64 `json:"deviationBps,omitempty" doc:"Signed basis points from the peg; absent if the quote asset could not be converted"`
+	DeviationBps *float64 `json:"deviationBps,omitempty" explain:"venue-price/deviationBps/{exchange}/{venueSymbol}" doc:"Signed basis points from the peg; absent if the quote asset could not be converted"`
 	Accepted     bool     `json:"accepted" doc:"It was accepted into the price"`
 }
 

@@ -117,7 +117,7 @@ func (s *Snapshot) Leads(coin *CatalogCoin) bool {
 type Alternative struct {
 	CoinID string `json:"coinId"`
 	Name   string `json:"name"`
-	Rank   int    `json:"rank,omitempty" doc:"By market cap, 1 is the largest"`
+	Rank   int    `json:"rank,omitempty" explain:"market/{coinId}/rank" doc:"By market cap, 1 is the largest"`
 }
 
 // maxAlternatives bounds those of one answer: some symbols have hundreds.
