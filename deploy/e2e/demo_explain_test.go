@@ -60,6 +60,8 @@ var explained = map[string]string{
 	"/api/v1/coins/featured":                            "/api/v1/coins/featured?limit=2",
 	"/api/v1/coins/categories":                          "/api/v1/coins/categories",
 	"/api/v1/fiat/rates/usd":                            "/api/v1/fiat/rates/usd",
+	"/api/v1/charts/{coinId}/rates/{category}":          "/api/v1/charts/ethereum/rates/staking?format=simple",
+	"/api/v1/rates/history":                             "/api/v1/rates/history?coin=tether&country=DE&product=lending-rates",
 	"/api/v1/charts":                                    "/api/v1/charts?coins=bitcoin&timeframe=1h",
 	"/api/v1/coins/history/{symbol}":                    "/api/v1/coins/history/BTC?days=1",
 	"/api/v1/rates/{symbol}/history":                    "/api/v1/rates/USDT/history?limit=5",

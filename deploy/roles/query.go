@@ -227,7 +227,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	// What reads topics besides those of prices answers when these have been read; names of coins are of the catalog.
 	cataloged := query.Settled(catalog.Settle, referenceTail.Waiting, rowsTail.Waiting)
 	rated := query.Settled(yieldStore.Settle, yieldTail.Waiting)
-	explaining := explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log, Pegs: pegging.Statistics(), Currencies: pastCurrencies, Candles: candles})
+	explaining := explain.New(explain.Deps{Prices: priceCache, Catalog: catalog, Yields: yieldStore, History: past, Log: log, Pegs: pegging.Statistics(), Currencies: pastCurrencies, Candles: candles, RateCharts: rateCharts})
 	endpoints := explaining.Inline(slices.Concat(
 		query.After(priced.Endpoints(), cataloged),
 		query.After(charts.New(priceCache, catalog, candles, yieldStore, rateCharts).Endpoints(), rated, cataloged),

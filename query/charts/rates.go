@@ -26,22 +26,26 @@ type RateChartBody struct {
 type RateChart struct {
 	CoinID     string       `json:"coinId" example:"ethereum"`
 	Category   string       `json:"category" enum:"lending,staking,borrowing"`
+	Provider   string       `json:"provider" required:"false" example:"all" doc:"The provider that was asked for; all without one"`
 	Timeframe  string       `json:"timeframe" example:"24h"`
 	Resolution string       `json:"resolution" enum:"5m,1h,1d"`
 	DataPoints []RatePoint  `json:"dataPoints,omitzero" required:"false" doc:"For format ohlc, oldest first"`
-	Rates      [][2]float64 `json:"rates,omitzero" required:"false" doc:"For format simple, oldest first: start of the interval in milliseconds, last yield"`
+	Rates      [][2]float64 `json:"rates,omitzero" required:"false" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{0}/close" doc:"For format simple, oldest first: start of the interval in milliseconds, last yield"`
 	Stats      RateStats    `json:"stats"`
 }
+
+// allProviders is what a chart of no single provider has in the place of one.
+const allProviders = "all"
 
 // RatePoint is what the rate did in an interval, or in several where there were too many.
 type RatePoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Start of the interval in milliseconds"`
-	Rate      float64 `json:"rate" doc:"Percent per year, compounded (APY); equal to close"`
-	Open      float64 `json:"open"`
-	High      float64 `json:"high"`
-	Low       float64 `json:"low"`
-	Close     float64 `json:"close"`
-	Providers int     `json:"providers" doc:"Number of providers that the median is of"`
+	Rate      float64 `json:"rate" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/close" doc:"Percent per year, compounded (APY); equal to close"`
+	Open      float64 `json:"open" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/open"`
+	High      float64 `json:"high" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/high"`
+	Low       float64 `json:"low" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/low"`
+	Close     float64 `json:"close" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/close"`
+	Providers int     `json:"providers" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/providers" doc:"Number of providers that the median is of"`
 	Complete  bool    `json:"complete" doc:"False for the current interval"`
 }
 
@@ -90,6 +94,9 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 	line := medians(series)
 	open := r.Now.UTC().Truncate(frame.step)
 	body := RateChartBody{Data: drawRates(line, open, r.Text("format"))}
+	if body.Data.Provider = strings.ToLower(strings.Clone(r.Text("provider"))); body.Data.Provider == "" {
+		body.Data.Provider = allProviders
+	}
 	body.Data.CoinID, body.Data.Category, body.Data.Timeframe, body.Data.Resolution = coin.ID, r.Text("category"), frame.name, frame.resolution
 	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(u.yieldStore.Snapshot().Time), Clamped: r.Clamped()}
 	if body.Meta.Count == 0 {

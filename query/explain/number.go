@@ -42,6 +42,8 @@ var forms = map[string]form{
 	"venue-price":    {"venue-price/{field}/{venue}/{symbol}", "Number of a market that a price is made from, by the venue's symbol of it: its price in the asset that it is quoted in; or rateUsed, what that costs in USD, or deviationBps, how far it lies from the peg of a stablecoin", 4, 8},
 	"vs":             {"vs/{currency}", "What a unit of a currency that prices can be stated in costs, USD", 2, 2},
 	rateHistoryForm:  {rateHistoryForm + "/{field}/{start}/{end}/{provider}/{category}/{id}", "What a rate was when it was reported, where start and end are equal, or what it did in an hour or a day, by the id that histories have of it: " + strings.Join(rateHistoryFieldNames(), ", "), 7, 15},
+	rateSeriesForm:   {rateSeriesForm + "/{provider}/{coin}/{category}/{interval}/{start}[/{field}]", "Point of the series of a provider's rates of a coin, interval 5m, 1h or 1d: close (default), " + strings.Join(rateSeriesFields[:3], ", "), 6, 7},
+	rateChartForm:    {rateChartForm + "/{coin}/{category}/{provider or all}/{interval}/{start}/{field}", "Point of a chart of rates, the median over providers: " + strings.Join(rateSeriesFields, ", ") + ", or providers, the number of them", 7, 7},
 	"rate-statistics": {"rate-statistics/{coin}/{category}/{field}", "Statistic of the rates of a coin in a category, lending, staking or borrowing, in percent, or of its providers' prices, category price, in USD: " +
 		strings.Join(rateStatisticNames(), ", "), 4, 4},
 	"earn": {"earn/{product}/{variant}/[tiers/{from}/]{field}", "Variant of an earn product: " + strings.Join(earnFieldNames(), ", ") + "; of a tier " + strings.Join(earnTierFields, ", "), 4, 14},
@@ -50,7 +52,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "chart-point", "chart", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm}
+var ordered = []string{"price", "market", "candle", "chart-point", "chart", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm}
 
 // namesOf are the names of the numbers of a family.
 func namesOf[T any](fields []T, name func(T) string) []string {

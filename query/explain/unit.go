@@ -91,8 +91,9 @@ type Deps struct {
 	Pegs *views.PegStatistics
 	// Currencies are what was known of them at past instants.
 	Currencies *views.PastCurrencies
-	// Candles are what charts are drawn of.
-	Candles *views.Candles
+	// Candles are what charts are drawn of, RateCharts what those of yields are.
+	Candles    *views.Candles
+	RateCharts *views.RateCharts
 }
 
 // Unit answers the endpoint.
@@ -242,10 +243,15 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	return answer, err
 }
 
-// plannedTime is the time in the name of a number of which answers show as much of the past as the plan includes.
+// plannedTime is the time in the name of a number of which answers show as much of the past as the plan includes: of an interval its end, since they show the one that the plan
+// begins in.
 func plannedTime(parts []string) (time.Time, bool) {
-	if parts[0] == rateHistoryForm {
-		return instant(parts[2])
+	switch parts[0] {
+	case rateHistoryForm:
+		return instant(parts[3])
+	case rateSeriesForm, rateChartForm:
+		start, ok := instant(parts[5])
+		return start.Add(intervals[chartIntervals[parts[4]]]), ok
 	}
 	return benchmarkTime(parts)
 }
@@ -344,6 +350,10 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.venueField(ctx, name, parts, depth)
 	case "provider-rates":
 		return w.providerRate(ctx, name, parts, depth)
+	case rateSeriesForm:
+		return w.seriesPoint(ctx, name, parts, depth)
+	case rateChartForm:
+		return w.rateChart(ctx, name, parts, depth)
 	case rateHistoryForm:
 		return w.ratePast(ctx, name, parts, depth)
 	case "rate-term":

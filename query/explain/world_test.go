@@ -106,7 +106,7 @@ func newWorld(t testing.TB) *world {
 	currencies := views.NewPastCurrencies(w.Catalog, log, past)
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
-		Currencies: currencies, Candles: candles})
+		Currencies: currencies, Candles: candles, RateCharts: rateCharts})
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
 		listed.New(w.Prices, w.Catalog, w.Yields, candles, past).Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),

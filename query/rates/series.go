@@ -51,7 +51,7 @@ type Series struct {
 	CoinID       string       `json:"coinId"`
 	Symbol       string       `json:"symbol"`
 	Category     string       `json:"category" enum:"lending,staking,borrowing"`
-	Points       [][2]float64 `json:"points" doc:"Oldest first: start of the day in milliseconds, last rate of the day in percent per year; the last point is today's"`
+	Points       [][2]float64 `json:"points" explain:"rate-series/{provider}/{coinId}/{category}/1d/{0}/close" doc:"Oldest first: start of the day in milliseconds, last rate of the day in percent per year; the last point is today's"`
 	Stats        SeriesStats  `json:"stats"`
 	TVLUSD       *float64     `json:"tvlUsd,omitempty" doc:"The latest reported rate"`
 	Simulated    bool         `json:"simulated,omitempty"`

@@ -122,7 +122,7 @@ func holding(current *CurrentRates, chart RateChart) map[seriesID]time.Duration 
 	for _, e := range current.Counted {
 		if chart.takes(e) {
 			id := seriesID{e.Provider, e.CoinId}
-			holds[id] = max(holds[id], rateIntervals*time.Duration(e.Said.GetInterval()))
+			holds[id] = max(holds[id], RateHolds(e))
 		}
 	}
 	return holds
@@ -169,6 +169,44 @@ func MeanRate(rates []*eventsv1.RateEntry) (mean float64, tvl *float64) {
 		return weighted / locked, tvl
 	}
 	return sum / float64(len(rates)), tvl
+}
+
+// RateHolds is for how long a rate holds that is not reported again.
+func RateHolds(e *eventsv1.RateEntry) time.Duration {
+	return rateIntervals * time.Duration(e.Said.GetInterval())
+}
+
+// MeanOfRolled is what at least one rate of a provider did in an hour or a day, as RateSeries has it: the mean of each number by their TVL, of all alike where none
+// reports one, added up from the least on.
+func MeanOfRolled(rates []RatePoint) *RateSeriesPoint {
+	mean := func(of func(RatePoint) float64) float64 {
+		var all, weighted, weights []float64
+		for _, r := range rates {
+			weight := 0.0
+			if r.TVL != nil {
+				weight = *r.TVL
+			}
+			all, weighted, weights = append(all, of(r)), append(weighted, float64(of(r)*weight)), append(weights, weight)
+		}
+		if total := sumOf(weights); total > 0 {
+			return sumOf(weighted) / total
+		}
+		return sumOf(all) / float64(len(all))
+	}
+	return &RateSeriesPoint{
+		Start: rates[0].Start, Open: mean(func(r RatePoint) float64 { return r.Open }), High: mean(func(r RatePoint) float64 { return r.High }),
+		Low: mean(func(r RatePoint) float64 { return r.Low }), Close: mean(func(r RatePoint) float64 { return r.Close }),
+		Mean: mean(func(r RatePoint) float64 { return r.Mean }), Rates: len(rates),
+	}
+}
+
+// sumOf adds numbers up from the least on; it sorts them.
+func sumOf(numbers []float64) (sum float64) {
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		sum += n
+	}
+	return sum
 }
 
 const day = 24 * time.Hour

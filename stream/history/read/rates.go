@@ -163,10 +163,12 @@ func (r Reader) RateSeries(ctx context.Context, q RateQuery) ([]RateSeries, erro
 	return b.list(), nil
 }
 
-// weighted is the mean of a column by weight, or of all alike where nothing has a weight.
+// weighted is the mean of a column by weight, or of all alike where nothing has a weight. A sum of floats depends on its order: it goes from the least on.
 func weighted(column string) string {
-	return "if(sum(weight) > 0, sum(" + column + " * weight) / sum(weight), avg(" + column + "))"
+	return "if(" + sorted("weight") + " > 0, " + sorted(column+" * weight") + " / " + sorted("weight") + ", " + sorted(column) + " / count())"
 }
+
+func sorted(of string) string { return "arraySum(arraySort(groupArray(" + of + ")))" }
 
 // seriesBuilder sorts points into series.
 type seriesBuilder struct {

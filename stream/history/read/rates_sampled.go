@@ -1,8 +1,11 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -31,7 +34,7 @@ func (r Reader) sampledRates(ctx context.Context, q RateQuery) ([]RateSeries, er
 	}
 	type key struct{ source, category, pool string }
 	last := map[key]*eventsv1.RateEntry{}
-	var order []key // in which rates came: sums of floats depend on it
+	var order []key // sums of floats depend on it, and must not on how far back the series reaches
 	b := newSeriesBuilder()
 	next := 0
 	for start := ceilTo(q.From, q.Step); start.Before(q.To); start = start.Add(q.Step) {
@@ -39,7 +42,10 @@ func (r Reader) sampledRates(ctx context.Context, q RateQuery) ([]RateSeries, er
 		for ; next < len(entries) && entries[next].Time <= end; next++ {
 			k := key{entries[next].Source, entries[next].Category, entries[next].Pool}
 			if last[k] == nil {
-				order = append(order, k)
+				i, _ := slices.BinarySearchFunc(order, k, func(a, b key) int {
+					return cmp.Or(strings.Compare(a.source, b.source), strings.Compare(a.category, b.category), strings.Compare(a.pool, b.pool))
+				})
+				order = slices.Insert(order, i, k)
 			}
 			last[k] = entries[next]
 		}
