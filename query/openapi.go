@@ -25,7 +25,7 @@ const (
 // explainTag is the tag of a field that names the number it holds, as GET /api/v1/explain/{number} takes it, and ExplainExtension
 // what that is in the document. Names in braces are fields of the same object, or of the nearest one around it that has such a
 // field; {meta.from} is the field from of such a field meta. Of a field that is a map it names its members, by the schema of these: {key}
-// is a member's key. Of a list of pairs it names the second numbers: {0} is the first one of the pair.
+// is a member's key. Of a list of pairs it names the second numbers: {0} is the first one of the pair; of a list of numbers {left} is how many follow.
 const (
 	explainTag       = "explain"
 	ExplainExtension = "x-explain"

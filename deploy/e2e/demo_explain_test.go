@@ -23,7 +23,7 @@ import (
 // explained are requests whose answers hold numbers that name themselves, by the paths of the document.
 var explained = map[string]string{
 	"/api/v1/prices/{symbol}":         "/api/v1/prices/BTC?vs=eur",
-	"/api/v1/coins/markets":           "/api/v1/coins/markets?per_page=2",
+	"/api/v1/coins/markets":           "/api/v1/coins/markets?per_page=2&sparkline=true",
 	"/api/v1/coins/{coinId}":          "/api/v1/coins/tether",
 	"/api/v1/global-stats/metrics":    "/api/v1/global-stats/metrics",
 	"/api/v1/global-stats/sentiment":  "/api/v1/global-stats/sentiment",
@@ -225,7 +225,7 @@ var braces = regexp.MustCompile(`\{([\w.]+)\}`)
 
 // numbersOf finds the numbers that an answer holds, by the names that its schema gives them: what is in braces is a field of the
 // same object, or of the nearest around it, with a dot a field of such a field; of a map's members {key} is the member's key, of a list of
-// pairs {0} the first of a pair.
+// pairs {0} the first of a pair, of a list of numbers {left} how many follow.
 func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, found map[string]string) {
 	for _, one := range schema.AnyOf {
 		numbersOf(one.Value, value, around, found)
@@ -238,7 +238,7 @@ func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, foun
 			}
 		}
 	case map[string]any:
-		if v["complete"] == false { // a candle that has not closed
+		if merged, is := v["intervals"].(float64); v["complete"] == false || is && merged > 1 { // a candle that has not closed, or several
 			return
 		}
 		inside := append(slices.Clip(around), v)
@@ -259,10 +259,12 @@ func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, foun
 func namedNumber(schema *openapi3.Schema, value any, inside []map[string]any, found map[string]string) {
 	number, named := schema.Extensions[query.ExplainExtension].(string)
 	if pairs, is := value.([]any); is && named {
-		for _, item := range pairs {
+		for i, item := range pairs {
 			if pair, ok := item.([]any); ok && len(pair) == 2 {
 				namedNumber(schema, pair[1], append(slices.Clip(inside), map[string]any{"0": pair[0]}), found)
+				continue
 			}
+			namedNumber(schema, item, append(slices.Clip(inside), map[string]any{"left": float64(len(pairs) - i - 1)}), found)
 		}
 		return
 	}

@@ -24,8 +24,8 @@ var (
 // unnamed are the numbers that have no name yet, by schema; docs/explain.md says the same of them.
 var unnamed = map[string]string{
 	// Points of series and what is worked out of a whole series.
-	"ChartsRateStats": "avgRate changePct maxRate minRate",
-	"CoinsTableRow": "sparkline7d", "GlobalstatsMetricCandle": "coverage", "GlobalstatsMetricPoint": "coverage",
+	"ChartsRateStats":         "avgRate changePct maxRate minRate",
+	"GlobalstatsMetricCandle": "coverage", "GlobalstatsMetricPoint": "coverage",
 	"RatesSeries": "tvlUsd", "RatesSeriesStats": "avgRate changePct latestRate maxRate minRate",
 	// What a source counts of a coin's source code, by its own names.
 	"CoinsCoin": "developer",

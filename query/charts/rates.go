@@ -46,6 +46,7 @@ type RatePoint struct {
 	Low       float64 `json:"low" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/low"`
 	Close     float64 `json:"close" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/close"`
 	Providers int     `json:"providers" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/providers" doc:"Number of providers that the median is of"`
+	Intervals int     `json:"intervals,omitempty" doc:"Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained"`
 	Complete  bool    `json:"complete" doc:"False for the current interval"`
 }
 
@@ -165,7 +166,7 @@ func drawRates(line []rated, open time.Time, format string) (c RateChart) {
 	for _, m := range merged(candles, maxPoints) {
 		c.DataPoints = append(c.DataPoints, RatePoint{
 			Timestamp: m.Start.UnixMilli(), Rate: m.Close, Open: m.Open, High: m.High, Low: m.Low, Close: m.Close,
-			Providers: providers[m.Start], Complete: m.Start.Before(open),
+			Providers: providers[m.Start], Intervals: severalIntervals(m), Complete: m.Start.Before(open),
 		})
 	}
 	c.Stats.TotalPoints = len(c.DataPoints)

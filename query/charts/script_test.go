@@ -87,6 +87,9 @@ func TestFiveYearsOfDaysAreThinnedOutAndCounted(t *testing.T) {
 	if n := len(points); n != 1000 || points[0].Timestamp != "2021-11-20T00:00:00.000Z" || points[n-1].Timestamp != "2026-11-18T00:00:00.000Z" {
 		t.Fatalf("got %d points from %s to %s, want 1000 from 2021-11-20 to 2026-11-18", n, points[0].Timestamp, points[n-1].Timestamp)
 	}
+	if points[0].Intervals != 0 || points[1].Intervals < 1 && points[2].Intervals < 2 {
+		t.Errorf("the first points are of %d, %d and %d intervals, want one of the first and two of one behind it", points[0].Intervals, points[1].Intervals, points[2].Intervals)
+	}
 	least, greatest, volume := points[0].Low, points[0].High, 0.0
 	for _, p := range points {
 		least, greatest, volume = min(least, p.Low), max(greatest, p.High), volume+p.Volume

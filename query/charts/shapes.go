@@ -36,6 +36,7 @@ type Point struct {
 	VolumeUSD float64 `json:"volumeUsd" explain:"candle/{coinId}/{resolution}/{timestamp}/volumeUsd" doc:"The same in USD, at the price of each trade"`
 	Trades    *uint64 `json:"trades,omitempty" explain:"candle/{coinId}/{resolution}/{timestamp}/trades" doc:"Absent if part of the volume is from the venues' candles, which have no number of trades"`
 	Complete  bool    `json:"complete" doc:"Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes"`
+	Intervals int     `json:"intervals,omitempty" doc:"Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained"`
 	Origin    string  `json:"origin" enum:"live,backfill,import,mixed" doc:"live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that were all imported from files; mixed: from published prices and others"`
 }
 
@@ -84,10 +85,18 @@ func draw(coin schemas.Coin, frame timeframe, format string, candles []schemas.C
 // pointOf is the candle of one or more intervals of a step.
 func pointOf(m joined, step time.Duration) Point {
 	return Point{
-		Timestamp: query.FormatTime(m.Start.UnixNano()), Price: m.Close, Open: m.Open, High: m.High, Low: m.Low, Close: m.Close,
+		Intervals: severalIntervals(m), Timestamp: query.FormatTime(m.Start.UnixNano()), Price: m.Close, Open: m.Open, High: m.High, Low: m.Low, Close: m.Close,
 		Volume: m.Volume.InexactFloat64(), VolumeUSD: m.VolumeUSD, Trades: trades(m.Candle),
 		Complete: m.Minutes == m.intervals*int(step/time.Minute), Origin: string(m.Origin),
 	}
+}
+
+// severalIntervals is the number of intervals of a point that is of more than one.
+func severalIntervals(m joined) int {
+	if m.intervals == 1 {
+		return 0
+	}
+	return m.intervals
 }
 
 // trades are those of a candle; nil where some of its volume is of an unknown number of them.

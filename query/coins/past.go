@@ -22,8 +22,9 @@ const (
 // past is what history last reported. It never changes.
 type past struct {
 	firstPriced map[string]time.Time
-	// hours are the closes of the last week's closed hours but one, 0 where there is none.
+	// hours are the closes of the last week's closed hours but one, 0 where there is none, up to the hour that until begins.
 	hours map[string][]float64
+	until time.Time
 }
 
 // Run reads history from time to time until the context ends. What cannot be read is read again; until then
@@ -52,6 +53,7 @@ func (u *Unit) Refresh(ctx context.Context) error {
 	}
 	if now := u.priceCache.Now(); now > 0 {
 		to := time.Unix(0, now).UTC().Truncate(time.Hour)
+		next.until = to
 		if next.hours, err = u.history.HourlyCloses(ctx, to.Add(-(sparklineHours-1)*time.Hour), to); err != nil {
 			return err
 		}

@@ -38,7 +38,8 @@ type TableRow struct {
 	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" explain:"market/{id}/maxSupply" doc:"null if unlimited"`
 	ATH                      *float64                 `json:"ath,omitempty" explain:"market/{id}/ath"`
 	ATL                      *float64                 `json:"atl,omitempty" explain:"market/{id}/atl"`
-	Sparkline7d              []float64                `json:"sparkline7d,omitempty" doc:"Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"`
+	Sparkline7d              []float64                `json:"sparkline7d,omitempty" explain:"sparkline/{id}/{sparklineUntil}/{left}" doc:"Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"`
+	SparklineUntil           string                   `json:"sparklineUntil,omitempty" format:"date-time" doc:"End of the hour of the last number but one of sparkline7d"`
 	LastUpdated              string                   `json:"lastUpdated" format:"date-time"`
 }
 
@@ -93,6 +94,9 @@ func (u *Unit) getTable(ctx context.Context, r *query.Request) (query.Answer, er
 			tabled := tableRow(ix.coins[i])
 			if sparkline {
 				tabled.Sparkline7d = ix.past.sparkline(ix.coins[i])
+				if len(tabled.Sparkline7d) > 1 {
+					tabled.SparklineUntil = query.FormatTime(ix.past.until.UnixNano())
+				}
 			}
 			body.Data = append(body.Data, tabled)
 		}

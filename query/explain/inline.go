@@ -180,11 +180,13 @@ func textOf(value any) string {
 	return fmt.Sprint(value)
 }
 
-// memberKey is what the name of a map's members has in braces for the member's key, pairFirst what that of pairs has for the first of a pair.
-const memberKey, pairFirst = "key", "0"
+// memberKey is what the name of a map's members has in braces for the member's key, pairFirst what that of pairs has for the first of a pair, itemsLeft what that of a list of numbers has
+// for how many follow.
+const memberKey, pairFirst, itemsLeft = "key", "0", "left"
 
 // walk finds the numbers of a value: what a name has in braces is a field of the same object, or of the nearest around it, with a dot a field
-// of such a field; of a map's members {key} is the member's key, of a list of pairs {0} the first of a pair.
+// of such a field; of a map's members {key} is the member's key, of a list of pairs {0} the first of a pair, of a list of numbers
+// {left} how many follow.
 func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) {
 	if schema.Ref != "" {
 		schema = n.registry.SchemaFromRef(schema.Ref)
@@ -200,7 +202,7 @@ func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) 
 			}
 		}
 	case map[string]any:
-		if v["complete"] == false { // a candle that has not closed
+		if merged, is := v["intervals"].(float64); v["complete"] == false || is && merged > 1 { // a candle that has not closed, or several
 			return
 		}
 		inside := append(slices.Clip(around), v)
@@ -220,14 +222,16 @@ func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) 
 	}
 }
 
-// add adds the number that a value is, if its schema names one, of a list of pairs the second of each.
+// add adds the number that a value is, if its schema names one, of a list each of its numbers, of a list of pairs the second of each.
 func (n *numbers) add(schema *huma.Schema, value any, inside []map[string]any) {
 	number, is := schema.Extensions[query.ExplainExtension].(string)
-	if pairs, listed := value.([]any); is && listed {
-		for _, item := range pairs {
+	if items, listed := value.([]any); is && listed {
+		for i, item := range items {
 			if pair, ok := item.([]any); ok && len(pair) == 2 {
 				n.addNamed(number, pair[1], append(slices.Clip(inside), map[string]any{pairFirst: pair[0]}))
+				continue
 			}
+			n.addNamed(number, item, append(slices.Clip(inside), map[string]any{itemsLeft: float64(len(items) - i - 1)}))
 		}
 		return
 	}

@@ -25,6 +25,7 @@ var forms = map[string]form{
 	"candle":      {"candle/{coin}/{interval}/{start}[/{field}]", "Closed candle: interval 1m, 5m, 15m, 1h, 4h or 1d; start as 2026-01-31T12:00:00Z; field open, high, low, close (default), volume, volumeUsd or trades", 4, 5},
 	"chart-point": {"chart-point/{coin}/{interval}/{start}", "Point of a chart or a price history, by the start of its interval: the last price in it, up to now; interval 5m, 1h or hourly, 1d or daily", 4, 4},
 	"chart":       {"chart/{coin}/{interval}/{from}/{until}/{field}", "What the price of a coin did in the intervals (5m, 1h or 1d) from the start of one until a second: " + strings.Join(chartFieldNames(), ", "), 6, 6},
+	"sparkline":   {"sparkline/{coin}/{until}/{left}", "Number of the sparkline of a coin's row, by sparklineUntil and how many numbers follow it: the close of an hour, the last one the price of the row", 4, 4},
 	"peg":         {"peg/{coin}[/{field}]", "Deviation of a stablecoin from its peg, in bps; or " + strings.Join(pegFieldNames(), ", "), 2, 3},
 	"peg-point":   {"peg-point/{coin}/{time}[/price]", "Point of the history of a stablecoin's peg, in bps, by the end of its candle; or the price then", 3, 4},
 	"fiat":        {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
@@ -52,7 +53,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "chart-point", "chart", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm}
+var ordered = []string{"price", "market", "candle", "chart-point", "chart", "sparkline", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm}
 
 // namesOf are the names of the numbers of a family.
 func namesOf[T any](fields []T, name func(T) string) []string {

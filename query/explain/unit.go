@@ -310,6 +310,12 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 			return nil, err
 		}
 		return w.chartPoint(ctx, coin, name, parts, depth)
+	case "sparkline":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.sparkline(ctx, coin, parts, depth)
 	case "chart":
 		coin, err := w.coin(name, parts, 1)
 		if err != nil {

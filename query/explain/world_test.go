@@ -54,6 +54,8 @@ type world struct {
 	// variants are the rows of earn products, by product and variant.
 	variants map[string]*eventsv1.EarnVariant
 	figures  *views.Figures
+	// listed answers lists of coins.
+	listed *listed.Unit
 	// ended is the last minute that was closed.
 	ended int64
 	// clocked states that sources have written a clock: what they state before the first one belongs to the minute after it.
@@ -107,9 +109,10 @@ func newWorld(t testing.TB) *world {
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
 		Currencies: currencies, Candles: candles, RateCharts: rateCharts})
+	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, past)
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
-		listed.New(w.Prices, w.Catalog, w.Yields, candles, past).Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),
+		w.listed.Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),
 		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, past).Endpoints())))
 	return w
