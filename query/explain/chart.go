@@ -68,7 +68,8 @@ func (w *work) chart(ctx context.Context, coin *views.CatalogCoin, name string, 
 	if !ok || !until.Truncate(time.Second).Equal(until) || until.Before(from) || until.Sub(from) > mostIntervals*step {
 		return nil, query.Invalid("number", "the end of a chart must be a second, as in 2026-01-31T12:34:56Z, at most %d intervals after its start", mostIntervals)
 	}
-	if now := w.asked(); until.After(now) {
+	// The second of the newest price may have only just begun by the clock of its fold.
+	if now := w.asked(); until.After(now.Add(time.Second)) || w.past && until.After(now) {
 		return nil, query.NotFound("the chart ends after %s", query.FormatTime(now.UnixNano()))
 	}
 	line, err := w.chartLine(ctx, coin, step, from, until)

@@ -81,7 +81,9 @@ func TestChartsAreReproduced(t *testing.T) {
 		}
 		w.charted(chart.Resolution, chart.Stats)
 	}
-	w.Now = w.Now.Add(7 * time.Second)
+	w.Now = w.Now.Add(-3500 * time.Millisecond) // the clock of the fold of prices may be ahead
+	w.charted(bodies[1].Data.Resolution, bodies[1].Data.Stats)
+	w.Now = w.Now.Add(10500 * time.Millisecond)
 	w.tick("bitcoin", "kraken", "BTC/USD", 12_345, "USD", 1)
 	w.publish("bitcoin")
 	for _, body := range bodies {
