@@ -81,6 +81,14 @@ func (p *past) sparkline(coin *views.CatalogCoin) []float64 {
 	return line
 }
 
+// sparklineUntil is the beginning of the hour of the last number; before history was read, of which there is no other then, that of the row.
+func (p *past) sparklineUntil(coin *views.CatalogCoin) time.Time {
+	if p.until.IsZero() {
+		return time.Unix(0, coin.Market.Time).UTC().Truncate(time.Hour)
+	}
+	return p.until
+}
+
 // warnOfReserved names the coins whose own path means something else, each once; by-id still reaches them.
 func (u *Unit) warnOfReserved(log *slog.Logger) {
 	for _, segment := range u.reserved() {

@@ -39,7 +39,7 @@ type TableRow struct {
 	ATH                      *float64                 `json:"ath,omitempty" explain:"market/{id}/ath"`
 	ATL                      *float64                 `json:"atl,omitempty" explain:"market/{id}/atl"`
 	Sparkline7d              []float64                `json:"sparkline7d,omitempty" explain:"sparkline/{id}/{sparklineUntil}/{left}" doc:"Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"`
-	SparklineUntil           string                   `json:"sparklineUntil,omitempty" format:"date-time" doc:"End of the hour of the last number but one of sparkline7d"`
+	SparklineUntil           string                   `json:"sparklineUntil,omitempty" format:"date-time" doc:"Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then"`
 	LastUpdated              string                   `json:"lastUpdated" format:"date-time"`
 }
 
@@ -94,9 +94,7 @@ func (u *Unit) getTable(ctx context.Context, r *query.Request) (query.Answer, er
 			tabled := tableRow(ix.coins[i])
 			if sparkline {
 				tabled.Sparkline7d = ix.past.sparkline(ix.coins[i])
-				if len(tabled.Sparkline7d) > 1 {
-					tabled.SparklineUntil = query.FormatTime(ix.past.until.UnixNano())
-				}
+				tabled.SparklineUntil = query.FormatTime(ix.past.sparklineUntil(ix.coins[i]).UnixNano())
 			}
 			body.Data = append(body.Data, tabled)
 		}

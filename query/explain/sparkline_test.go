@@ -31,6 +31,13 @@ func TestSparklinesAreReproduced(t *testing.T) {
 	w.observed(&eventsv1.CoinMarket{Source: "coingecko", SourceId: "bitcoin", Symbol: "BTC", Name: "bitcoin", Price: "97123", CirculatingSupply: "1000", IngestTime: w.Now.UnixNano()})
 	w.traded("bitcoin", end.Add(-time.Minute), 97_200, 97_200, 97_200, 97_200, 1e9)
 	w.close(end.UnixNano())
+	var fresh listed.TableBody // before history was read
+	w.read("/api/v1/coins/markets?sparkline=true", &fresh)
+	if row := fresh.Data[0]; len(row.Sparkline7d) != 1 {
+		t.Errorf("got %v, want the price of the row", row.Sparkline7d)
+	} else if n := w.reproduced("sparkline/bitcoin/"+row.SparklineUntil+"/0", "", true); *n.Value != row.Sparkline7d[0] {
+		t.Errorf("got %+v, want %g", n, row.Sparkline7d[0])
+	}
 	w.Must(w.listed.Refresh(t.Context()))
 	var body listed.TableBody
 	w.read("/api/v1/coins/markets?sparkline=true", &body)
