@@ -18,7 +18,7 @@ var (
 	describing = regexp.MustCompile(`Meta$|View$|Position$|^Explain|^(ErrorDetail|PricesExplanation|PricesInput|RatesInput)$`)
 	operating  = regexp.MustCompile(`^(System|Usage|Records|Restatements|Corrections|ViewsProvider)|^(CoinsStats|FiatStats|FiatStatus)$`)
 	repeating  = regexp.MustCompile(`^(CoinsMarket|FiatInput|PricesRow|RatesTier)$`)
-	counting   = regexp.MustCompile(`^(count|segments|timestamp|timeUntilUpdate|durationSeconds|revision|samples|n|rankInSegment|minVolume|trendRank|totalPoints|methodologyVersion)$|^\w+Count$`)
+	counting   = regexp.MustCompile(`^(count|intervals|segments|timestamp|timeUntilUpdate|durationSeconds|revision|samples|n|rankInSegment|minVolume|trendRank|totalPoints|methodologyVersion)$|^\w+Count$`)
 )
 
 // unnamed are the numbers that have no name yet, by schema; docs/explain.md says the same of them.
