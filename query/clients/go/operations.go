@@ -22,12 +22,15 @@ type ExplainNumberOptions struct {
 // ExplainNumber asks GET /api/v1/explain/{number}. Why a number is what it is. A tree of numbers with the method, the inputs and,
 // where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields
 // of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
-// price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}],
-// peg-point/{coin}/{time}[/price], fiat/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field},
-// metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
-// rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
-// rate-statistics/{coin}/{category}/{field}, earn/{product}/{variant}/[tiers/{from}/]{field},
-// earn-benchmark/{segment}[/{date}]/{field}.
+// price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start},
+// chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, peg/{coin}[/{field}],
+// peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field},
+// movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]],
+// defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
+// rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
+// rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
+// all}/{interval}/{start}/{field}, rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field},
+// venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}.
 //
 // number: Name of the number.
 func (c *Client) ExplainNumber(ctx context.Context, number string, options *ExplainNumberOptions) (*api.ExplainBody, error) {
@@ -149,6 +152,9 @@ func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByI
 type GetCoinHistoryOptions struct {
 	// Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
 	Days int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetCoinHistory asks GET /api/v1/coins/history/{symbol}. Price history of a coin. Hourly closing prices for up to 7 days, daily
@@ -161,6 +167,7 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("days", o.Days)
+	asked.with("explain", o.Explain)
 	return ask[api.CoinsHistoryBody](ctx, c, asked)
 }
 
@@ -658,6 +665,9 @@ type GetRateChartOptions struct {
 	Format string
 	// Only this provider, by slug.
 	Provider string
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetRateChart asks GET /api/v1/charts/{coinId}/rates/{category}. Yield history of a coin as a chart. The median over providers of
@@ -677,6 +687,7 @@ func (c *Client) GetRateChart(ctx context.Context, coinID string, category strin
 	asked.with("timeframe", o.Timeframe)
 	asked.with("format", o.Format)
 	asked.with("provider", o.Provider)
+	asked.with("explain", o.Explain)
 	return ask[api.ChartsRateChartBody](ctx, c, asked)
 }
 
@@ -694,6 +705,9 @@ type GetRateHistoryOptions struct {
 	To time.Time
 	// Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // GetRateHistory asks GET /api/v1/rates/{symbol}/history. Yield history of a coin. Single reports for up to 30 days, hourly up to 90
@@ -712,6 +726,7 @@ func (c *Client) GetRateHistory(ctx context.Context, symbol string, options *Get
 	asked.with("from", o.From)
 	asked.with("to", o.To)
 	asked.with("limit", o.Limit)
+	asked.with("explain", o.Explain)
 	return ask[api.RatesPastBody](ctx, c, asked)
 }
 
@@ -1175,6 +1190,9 @@ type ListRateSeriesOptions struct {
 	Timeframe string
 	// Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set.
 	Limit int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListRateSeries asks GET /api/v1/rates/history. Yield history as chart series: of a coin by provider, or of a provider by coin.
@@ -1192,6 +1210,7 @@ func (c *Client) ListRateSeries(ctx context.Context, country string, product str
 	asked.with("platform", o.Platform)
 	asked.with("timeframe", o.Timeframe)
 	asked.with("limit", o.Limit)
+	asked.with("explain", o.Explain)
 	return ask[api.RatesSeriesBody](ctx, c, asked)
 }
 
@@ -1270,7 +1289,8 @@ type ListRestatementsOptions struct {
 	// Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues
 	// trade always means that coin, and the prefix `id:` forces an id.
 	Coin string
-	// Only rows of this view, as marketlog replay --view names it. One of prices, candles, markets, rates, defi, earn, ticks.
+	// Only rows of this view, as marketlog replay --view names it; reference and backfill are what sources stated otherwise. One of
+	// prices, candles, markets, rates, defi, earn, ticks, reference, backfill.
 	Replay string
 	// Restated then or later; default as far back as the plan allows. A date alone is its beginning in UTC.
 	Since time.Time
@@ -1283,8 +1303,9 @@ type ListRestatementsOptions struct {
 }
 
 // ListRestatements asks GET /api/v1/restatements. Rows of the past that were changed after they may have been read. A replay of the
-// log by another version of a processor, or after a damage, replaces rows of the past. Each row that it adds, removes or changes is
-// listed with its values before and after, and why. The plan limits how far back since may be.
+// log by another version of a processor, or after a damage, replaces rows of the past; so does a source that states another value of
+// the same day or minute later, and a file that is imported again. Each row that is added, removed or changed is listed with its
+// values before and after, and why. The plan limits how far back since may be.
 func (c *Client) ListRestatements(ctx context.Context, options *ListRestatementsOptions) (*api.RestatementsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/restatements"}
 	o := given(options)

@@ -55,8 +55,11 @@ type ChartsClosedCandle struct {
 	// venue, with a missing exchange rate, or with missing minutes
 	Complete bool    `json:"complete"`
 	High     float64 `json:"high"`
-	Low      float64 `json:"low"`
-	Open     float64 `json:"open"`
+	// Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are
+	// explained
+	Intervals *int64  `json:"intervals,omitzero"`
+	Low       float64 `json:"low"`
+	Open      float64 `json:"open"`
 	// live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that
 	// were all imported from files; mixed: from published prices and others. One of live, backfill, import, mixed.
 	Origin string `json:"origin"`
@@ -140,8 +143,11 @@ type ChartsPoint struct {
 	// venue, with a missing exchange rate, or with missing minutes
 	Complete bool    `json:"complete"`
 	High     float64 `json:"high"`
-	Low      float64 `json:"low"`
-	Open     float64 `json:"open"`
+	// Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are
+	// explained
+	Intervals *int64  `json:"intervals,omitzero"`
+	Low       float64 `json:"low"`
+	Open      float64 `json:"open"`
 	// live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that
 	// were all imported from files; mixed: from published prices and others. One of live, backfill, import, mixed.
 	Origin string `json:"origin"`
@@ -163,6 +169,8 @@ type ChartsRateChart struct {
 	CoinID   string `json:"coinId"`
 	// For format ohlc, oldest first
 	DataPoints []ChartsRatePoint `json:"dataPoints,omitzero"`
+	// The provider that was asked for; all without one
+	Provider string `json:"provider,omitzero"`
 	// For format simple, oldest first: start of the interval in milliseconds, last yield
 	Rates [][]float64 `json:"rates,omitzero"`
 	// One of 5m, 1h, 1d.
@@ -172,8 +180,9 @@ type ChartsRateChart struct {
 }
 
 type ChartsRateChartBody struct {
-	Data ChartsRateChart     `json:"data"`
-	Meta ChartsRateChartMeta `json:"meta"`
+	Data         ChartsRateChart     `json:"data"`
+	Explanations *ExplainInlined     `json:"explanations,omitzero"`
+	Meta         ChartsRateChartMeta `json:"meta"`
 }
 
 type ChartsRateChartMeta struct {
@@ -192,8 +201,11 @@ type ChartsRatePoint struct {
 	// False for the current interval
 	Complete bool    `json:"complete"`
 	High     float64 `json:"high"`
-	Low      float64 `json:"low"`
-	Open     float64 `json:"open"`
+	// Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are
+	// explained
+	Intervals *int64  `json:"intervals,omitzero"`
+	Low       float64 `json:"low"`
+	Open      float64 `json:"open"`
 	// Number of providers that the median is of
 	Providers int64 `json:"providers"`
 	// Percent per year, compounded (APY); equal to close
@@ -220,12 +232,16 @@ type ChartsStats struct {
 	AvgPrice *float64 `json:"avgPrice,omitzero"`
 	// Change from the first open to the last close, percent
 	ChangePct *float64 `json:"changePct,omitzero"`
+	// Start of the first interval
+	From time.Time `json:"from,omitzero"`
 	// Highest high
 	MaxPrice *float64 `json:"maxPrice,omitzero"`
 	// Lowest low
 	MinPrice *float64 `json:"minPrice,omitzero"`
 	// Number of points returned
 	TotalPoints int64 `json:"totalPoints"`
+	// The second up to which published prices are in the last interval; its start if it carries an older price
+	Until time.Time `json:"until,omitzero"`
 }
 
 type CoinsAttribution struct {
@@ -379,9 +395,10 @@ type CoinsFoundCoin struct {
 type CoinsHistoryBody struct {
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
 	// The name is ambiguous: other coins match it too
-	Ambiguous bool             `json:"ambiguous,omitzero"`
-	CoinID    string           `json:"coinId"`
-	Meta      CoinsHistoryMeta `json:"meta"`
+	Ambiguous    bool             `json:"ambiguous,omitzero"`
+	CoinID       string           `json:"coinId"`
+	Explanations *ExplainInlined  `json:"explanations,omitzero"`
+	Meta         CoinsHistoryMeta `json:"meta"`
 	// Oldest first; intervals without a price are left out
 	Points []CoinsPoint `json:"points"`
 	Symbol string       `json:"symbol"`
@@ -719,6 +736,8 @@ type CoinsTableRow struct {
 	PriceSource string `json:"priceSource"`
 	// Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history
 	Sparkline7d []float64 `json:"sparkline7d,omitzero"`
+	// Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then
+	SparklineUntil time.Time `json:"sparklineUntil,omitzero"`
 	// Lower case
 	Symbol      string   `json:"symbol"`
 	TotalSupply *float64 `json:"totalSupply,omitzero"`
@@ -2778,8 +2797,9 @@ type RatesPast struct {
 }
 
 type RatesPastBody struct {
-	Data RatesPast     `json:"data"`
-	Meta RatesPastMeta `json:"meta"`
+	Data         RatesPast       `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         RatesPastMeta   `json:"meta"`
 }
 
 type RatesPastEntry struct {
@@ -2911,8 +2931,9 @@ type RatesSeries struct {
 }
 
 type RatesSeriesBody struct {
-	Data RatesSeriesList `json:"data"`
-	Meta RatesSeriesMeta `json:"meta"`
+	Data         RatesSeriesList `json:"data"`
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	Meta         RatesSeriesMeta `json:"meta"`
 }
 
 type RatesSeriesList struct {
@@ -3114,7 +3135,7 @@ type RecordsSegment struct {
 
 type RestatementsBody struct {
 	Meta RestatementsMeta `json:"meta"`
-	// The last replay first, within it by table and time of the row
+	// The last first; those of one replay by table and time of the row
 	Restatements []RestatementsRestatement `json:"restatements"`
 	// Tables of which replays in the range changed more rows than are listed one by one; of each the first by time are. Not narrowed by
 	// coin
@@ -3141,7 +3162,8 @@ type RestatementsRestatement struct {
 	// left out
 	Before map[string]string `json:"before,omitzero"`
 	// correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table;
-	// replay: the log gives another row than there was, by the same version
+	// replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past otherwise
+	// later; import SHA256: an imported file did
 	Cause string `json:"cause"`
 	// Absent where the row is not of one coin
 	CoinID string `json:"coinId,omitzero"`
@@ -3161,13 +3183,13 @@ type RestatementsRestatement struct {
 	LogicBefore *int `json:"logicBefore,omitzero"`
 	// Columns with lists that differ too, of which no value is recorded
 	Others []string `json:"others,omitzero"`
-	// Which replay did it
+	// Which replay did it; of a source, topic/partition/offset of its later statement, which GET /api/v1/log/… shows
 	Run string `json:"run"`
 	// Table of the row
 	Table string `json:"table"`
-	// When it was restated
+	// When it was restated; by a source, when its later statement was received
 	Time time.Time `json:"time"`
-	// View that was replayed
+	// View that was replayed; reference or backfill where a source stated something else
 	View string `json:"view"`
 }
 

@@ -20,7 +20,7 @@ export abstract class Operations {
   protected abstract ask<T>(operation: Operation, asked: object): Promise<T>
   protected abstract pages<T>(operation: Operation, pages: Pages, asked: object): AsyncGenerator<T, void, void>
 
-  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-statistics/{coin}/{category}/{field}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}. */
+  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id}, rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or all}/{interval}/{start}/{field}, rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}. */
   explainNumber(asked: {
     /** Name of the number. */
     number: string
@@ -92,8 +92,10 @@ export abstract class Operations {
     symbol: string
     /** Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     days?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.CoinsHistoryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/history/{symbol}", query: ["days"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/history/{symbol}", query: ["days", "explain"] }, asked)
   }
 
   /** Market statistics of a coin. */
@@ -363,8 +365,10 @@ export abstract class Operations {
     format?: "ohlc" | "simple"
     /** Only this provider, by slug. */
     provider?: string
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.ChartsRateChartBody> {
-    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/rates/{category}", query: ["timeframe", "format", "provider"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/rates/{category}", query: ["timeframe", "format", "provider", "explain"] }, asked)
   }
 
   /** Yield history of a coin. Single reports for up to 30 days, hourly up to 90 days, daily beyond. Where nothing was recorded live, history read from the source (metadata.origin is backfill). The plan limits the range: it is then shortened and meta.clamped is set. Without a category: lending, staking and borrowing. */
@@ -383,8 +387,10 @@ export abstract class Operations {
     to?: string | Date
     /** Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.RatesPastBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}/history", query: ["days", "category", "provider", "from", "to", "limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}/history", query: ["days", "category", "provider", "from", "to", "limit", "explain"] }, asked)
   }
 
   /** One provider with its current yields and prices. */
@@ -676,8 +682,10 @@ export abstract class Operations {
     timeframe?: "30d" | "90d" | "1y" | "all"
     /** Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   }): Promise<types.RatesSeriesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/history", query: ["country", "product", "coin", "platform", "timeframe", "limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/history", query: ["country", "product", "coin", "platform", "timeframe", "limit", "explain"] }, asked)
   }
 
   /** Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three polling intervals are left out. */
@@ -728,12 +736,12 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/recent", query: ["limit", "explain"] }, asked)
   }
 
-  /** Rows of the past that were changed after they may have been read. A replay of the log by another version of a processor, or after a damage, replaces rows of the past. Each row that it adds, removes or changes is listed with its values before and after, and why. The plan limits how far back since may be. */
+  /** Rows of the past that were changed after they may have been read. A replay of the log by another version of a processor, or after a damage, replaces rows of the past; so does a source that states another value of the same day or minute later, and a file that is imported again. Each row that is added, removed or changed is listed with its values before and after, and why. The plan limits how far back since may be. */
   listRestatements(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coin?: string
-    /** Only rows of this view, as marketlog replay --view names it. */
-    replay?: "prices" | "candles" | "markets" | "rates" | "defi" | "earn" | "ticks"
+    /** Only rows of this view, as marketlog replay --view names it; reference and backfill are what sources stated otherwise. */
+    replay?: "prices" | "candles" | "markets" | "rates" | "defi" | "earn" | "ticks" | "reference" | "backfill"
     /** Restated then or later; default as far back as the plan allows. A date alone is its beginning in UTC. */
     since?: string | Date
     /** Restated then or before; default now. A date alone is its beginning in UTC. */

@@ -44,6 +44,8 @@ export interface ChartsClosedCandle {
   /** Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes */
   complete: boolean
   high: number
+  /** Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained */
+  intervals?: number
   low: number
   open: number
   /** live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that were all imported from files; mixed: from published prices and others */
@@ -126,6 +128,8 @@ export interface ChartsPoint {
   /** Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes */
   complete: boolean
   high: number
+  /** Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained */
+  intervals?: number
   low: number
   open: number
   /** live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that were all imported from files; mixed: from published prices and others */
@@ -147,6 +151,8 @@ export interface ChartsRateChart {
   coinId: string
   /** For format ohlc, oldest first */
   dataPoints?: ChartsRatePoint[]
+  /** The provider that was asked for; all without one */
+  provider?: string
   /** For format simple, oldest first: start of the interval in milliseconds, last yield */
   rates?: number[][]
   resolution: "5m" | "1h" | "1d"
@@ -156,6 +162,7 @@ export interface ChartsRateChart {
 
 export interface ChartsRateChartBody {
   data: ChartsRateChart
+  explanations?: ExplainInlined
   meta: ChartsRateChartMeta
 }
 
@@ -175,6 +182,8 @@ export interface ChartsRatePoint {
   /** False for the current interval */
   complete: boolean
   high: number
+  /** Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained */
+  intervals?: number
   low: number
   open: number
   /** Number of providers that the median is of */
@@ -203,12 +212,16 @@ export interface ChartsStats {
   avgPrice?: number
   /** Change from the first open to the last close, percent */
   changePct?: number
+  /** Start of the first interval */
+  from?: string
   /** Highest high */
   maxPrice?: number
   /** Lowest low */
   minPrice?: number
   /** Number of points returned */
   totalPoints: number
+  /** The second up to which published prices are in the last interval; its start if it carries an older price */
+  until?: string
 }
 
 export interface CoinsAttribution {
@@ -364,6 +377,7 @@ export interface CoinsHistoryBody {
   /** The name is ambiguous: other coins match it too */
   ambiguous?: boolean
   coinId: string
+  explanations?: ExplainInlined
   meta: CoinsHistoryMeta
   /** Oldest first; intervals without a price are left out */
   points: CoinsPoint[]
@@ -699,6 +713,8 @@ export interface CoinsTableRow {
   priceSource: string
   /** Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history */
   sparkline7d?: number[]
+  /** Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then */
+  sparklineUntil?: string
   /** Lower case */
   symbol: string
   totalSupply?: number
@@ -2707,6 +2723,7 @@ export interface RatesPast {
 
 export interface RatesPastBody {
   data: RatesPast
+  explanations?: ExplainInlined
   meta: RatesPastMeta
 }
 
@@ -2835,6 +2852,7 @@ export interface RatesSeries {
 
 export interface RatesSeriesBody {
   data: RatesSeriesList
+  explanations?: ExplainInlined
   meta: RatesSeriesMeta
 }
 
@@ -3030,7 +3048,7 @@ export interface RecordsSegment {
 
 export interface RestatementsBody {
   meta: RestatementsMeta
-  /** The last replay first, within it by table and time of the row */
+  /** The last first; those of one replay by table and time of the row */
   restatements: RestatementsRestatement[]
   /** Tables of which replays in the range changed more rows than are listed one by one; of each the first by time are. Not narrowed by coin */
   unlisted?: RestatementsTable[]
@@ -3054,7 +3072,7 @@ export interface RestatementsRestatement {
   after?: Record<string, string>
   /** Values before by column, as exact text: of a changed row those that differ, of a removed one all. A value that was not known is left out */
   before?: Record<string, string>
-  /** correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version */
+  /** correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past otherwise later; import SHA256: an imported file did */
   cause: string
   /** Absent where the row is not of one coin */
   coinId?: string
@@ -3074,13 +3092,13 @@ export interface RestatementsRestatement {
   logicBefore?: number
   /** Columns with lists that differ too, of which no value is recorded */
   others?: string[]
-  /** Which replay did it */
+  /** Which replay did it; of a source, topic/partition/offset of its later statement, which GET /api/v1/log/… shows */
   run: string
   /** Table of the row */
   table: string
-  /** When it was restated */
+  /** When it was restated; by a source, when its later statement was received */
   time: string
-  /** View that was replayed */
+  /** View that was replayed; reference or backfill where a source stated something else */
   view: string
 }
 

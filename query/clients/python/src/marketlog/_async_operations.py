@@ -22,11 +22,15 @@ class AsyncOperations:
         """Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records
         of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their
         number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
-        price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], peg/{coin}[/{field}],
-        peg-point/{coin}/{time}[/price], fiat/{currency}, global/{field}, category/{category}/{field},
-        movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field},
+        price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}],
+        chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left},
+        peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field},
+        category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field},
         fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol},
-        rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-statistics/{coin}/{category}/{field},
+        rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
+        rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
+        all}/{interval}/{start}/{field}, rate-statistics/{coin}/{category}/{field},
+        provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol},
         earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}.
 
         number: Name of the number.
@@ -97,14 +101,16 @@ class AsyncOperations:
         answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/by-id/{id}", {"id": id}, {"explain": explain}, {})
         return answer
 
-    async def get_coin_history(self, symbol: str, *, days: int | None = None) -> types.CoinsHistoryBody:
+    async def get_coin_history(self, symbol: str, *, days: int | None = None, explain: bool | None = None) -> types.CoinsHistoryBody:
         """Price history of a coin. Hourly closing prices for up to 7 days, daily ones beyond.
 
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         days: Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsHistoryBody = await self._ask("GET", "/api/v1/coins/history/{symbol}", {"symbol": symbol}, {"days": days}, {})
+        answer: types.CoinsHistoryBody = await self._ask("GET", "/api/v1/coins/history/{symbol}", {"symbol": symbol}, {"days": days, "explain": explain}, {})
         return answer
 
     async def get_coin_market_data(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsStatisticsBody:
@@ -387,7 +393,7 @@ class AsyncOperations:
         answer: types.PricesPriceBody = await self._ask("GET", "/api/v1/prices/{symbol}", {"symbol": symbol}, {"region": region, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
 
-    async def get_rate_chart(self, coin_id: str, category: Literal['lending', 'staking', 'borrowing'], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, format: Literal['ohlc', 'simple'] | None = None, provider: str | None = None) -> types.ChartsRateChartBody:
+    async def get_rate_chart(self, coin_id: str, category: Literal['lending', 'staking', 'borrowing'], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, format: Literal['ohlc', 'simple'] | None = None, provider: str | None = None, explain: bool | None = None) -> types.ChartsRateChartBody:
         """Yield history of a coin as a chart. The median over providers of each provider's TVL-weighted mean yield, up to the
         current interval. A yield is valid for three polling intervals of its source; intervals without any are left out. At
         most 1,000 points, as in price charts. The plan limits the range: it is then shortened and meta.clamped has its length
@@ -399,11 +405,13 @@ class AsyncOperations:
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         format: Candles (ohlc), or pairs of time and value (simple).
         provider: Only this provider, by slug.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.ChartsRateChartBody = await self._ask("GET", "/api/v1/charts/{coinId}/rates/{category}", {"coinId": coin_id, "category": category}, {"timeframe": timeframe, "format": format, "provider": provider}, {})
+        answer: types.ChartsRateChartBody = await self._ask("GET", "/api/v1/charts/{coinId}/rates/{category}", {"coinId": coin_id, "category": category}, {"timeframe": timeframe, "format": format, "provider": provider, "explain": explain}, {})
         return answer
 
-    async def get_rate_history(self, symbol: str, *, days: int | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, from_: str | datetime | None = None, to: str | datetime | None = None, limit: int | None = None) -> types.RatesPastBody:
+    async def get_rate_history(self, symbol: str, *, days: int | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, from_: str | datetime | None = None, to: str | datetime | None = None, limit: int | None = None, explain: bool | None = None) -> types.RatesPastBody:
         """Yield history of a coin. Single reports for up to 30 days, hourly up to 90 days, daily beyond. Where nothing was
         recorded live, history read from the source (metadata.origin is backfill). The plan limits the range: it is then
         shortened and meta.clamped is set. Without a category: lending, staking and borrowing.
@@ -417,8 +425,10 @@ class AsyncOperations:
         to: End of the range, instead of now. A date alone is its beginning in UTC.
         limit: Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and
         meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.RatesPastBody = await self._ask("GET", "/api/v1/rates/{symbol}/history", {"symbol": symbol}, {"days": days, "category": category, "provider": provider, "from": from_, "to": to, "limit": limit}, {})
+        answer: types.RatesPastBody = await self._ask("GET", "/api/v1/rates/{symbol}/history", {"symbol": symbol}, {"days": days, "category": category, "provider": provider, "from": from_, "to": to, "limit": limit, "explain": explain}, {})
         return answer
 
     async def get_rate_provider(self, provider: str, *, explain: bool | None = None) -> types.RatesProviderBody:
@@ -685,7 +695,7 @@ class AsyncOperations:
         answer: types.RatesProvidersBody = await self._ask("GET", "/api/v1/rates/providers", {}, {}, {})
         return answer
 
-    async def list_rate_series(self, country: str, product: Literal['lending-rates', 'loan-rates', 'staking-rewards'], *, coin: str | None = None, platform: str | None = None, timeframe: Literal['30d', '90d', '1y', 'all'] | None = None, limit: int | None = None) -> types.RatesSeriesBody:
+    async def list_rate_series(self, country: str, product: Literal['lending-rates', 'loan-rates', 'staking-rewards'], *, coin: str | None = None, platform: str | None = None, timeframe: Literal['30d', '90d', '1y', 'all'] | None = None, limit: int | None = None, explain: bool | None = None) -> types.RatesSeriesBody:
         """Yield history as chart series: of a coin by provider, or of a provider by coin. Exactly one of coin and platform is
         required. Providers that do not serve the country are excluded, and listed.
 
@@ -697,8 +707,10 @@ class AsyncOperations:
         timeframe: Period; all is 5 years. The plan may allow less: the series is then shortened and meta.clamped has its length
         in days.
         limit: Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.RatesSeriesBody = await self._ask("GET", "/api/v1/rates/history", {}, {"country": country, "product": product, "coin": coin, "platform": platform, "timeframe": timeframe, "limit": limit}, {})
+        answer: types.RatesSeriesBody = await self._ask("GET", "/api/v1/rates/history", {}, {"country": country, "product": product, "coin": coin, "platform": platform, "timeframe": timeframe, "limit": limit, "explain": explain}, {})
         return answer
 
     async def list_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, offset: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesListBody:
@@ -747,14 +759,16 @@ class AsyncOperations:
         answer: types.CoinsRecentBody = await self._ask("GET", "/api/v1/coins/recent", {}, {"limit": limit, "explain": explain}, {})
         return answer
 
-    async def list_restatements(self, *, coin: str | None = None, replay: Literal['prices', 'candles', 'markets', 'rates', 'defi', 'earn', 'ticks'] | None = None, since: str | datetime | None = None, until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> types.RestatementsBody:
+    async def list_restatements(self, *, coin: str | None = None, replay: Literal['prices', 'candles', 'markets', 'rates', 'defi', 'earn', 'ticks', 'reference', 'backfill'] | None = None, since: str | datetime | None = None, until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> types.RestatementsBody:
         """Rows of the past that were changed after they may have been read. A replay of the log by another version of a processor,
-        or after a damage, replaces rows of the past. Each row that it adds, removes or changes is listed with its values before
+        or after a damage, replaces rows of the past; so does a source that states another value of the same day or minute
+        later, and a file that is imported again. Each row that is added, removed or changed is listed with its values before
         and after, and why. The plan limits how far back since may be.
 
         coin: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
-        replay: Only rows of this view, as marketlog replay --view names it.
+        replay: Only rows of this view, as marketlog replay --view names it; reference and backfill are what sources stated
+        otherwise.
         since: Restated then or later; default as far back as the plan allows. A date alone is its beginning in UTC.
         until: Restated then or before; default now. A date alone is its beginning in UTC.
         limit: Maximum number of restatements. At most 1000; greater values are lowered to it, and meta.clamped is set.

@@ -51,6 +51,10 @@ class ChartsClosedCandle(TypedDict):
     from another venue, with a missing exchange rate, or with missing minutes
     """
     high: float
+    intervals: NotRequired[int]
+    """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
+    are explained
+    """
     low: float
     open: float
     origin: Literal['live', 'backfill', 'import', 'mixed']
@@ -138,6 +142,10 @@ class ChartsPoint(TypedDict):
     from another venue, with a missing exchange rate, or with missing minutes
     """
     high: float
+    intervals: NotRequired[int]
+    """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
+    are explained
+    """
     low: float
     open: float
     origin: Literal['live', 'backfill', 'import', 'mixed']
@@ -161,6 +169,8 @@ class ChartsRateChart(TypedDict):
     coinId: str
     dataPoints: NotRequired[list[ChartsRatePoint]]
     """For format ohlc, oldest first"""
+    provider: NotRequired[str]
+    """The provider that was asked for; all without one"""
     rates: NotRequired[list[list[float]]]
     """For format simple, oldest first: start of the interval in milliseconds, last yield"""
     resolution: Literal['5m', '1h', '1d']
@@ -170,6 +180,7 @@ class ChartsRateChart(TypedDict):
 
 class ChartsRateChartBody(TypedDict):
     data: ChartsRateChart
+    explanations: NotRequired[ExplainInlined]
     meta: ChartsRateChartMeta
 
 
@@ -189,6 +200,10 @@ class ChartsRatePoint(TypedDict):
     complete: bool
     """False for the current interval"""
     high: float
+    intervals: NotRequired[int]
+    """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
+    are explained
+    """
     low: float
     open: float
     providers: int
@@ -212,17 +227,7 @@ class ChartsRateStats(TypedDict):
     """Number of points returned"""
 
 
-class ChartsStats(TypedDict):
-    avgPrice: NotRequired[float]
-    """Mean of the closes"""
-    changePct: NotRequired[float]
-    """Change from the first open to the last close, percent"""
-    maxPrice: NotRequired[float]
-    """Highest high"""
-    minPrice: NotRequired[float]
-    """Lowest low"""
-    totalPoints: int
-    """Number of points returned"""
+ChartsStats = TypedDict("ChartsStats", {"avgPrice": "NotRequired[float]", "changePct": "NotRequired[float]", "from": "NotRequired[str]", "maxPrice": "NotRequired[float]", "minPrice": "NotRequired[float]", "totalPoints": "int", "until": "NotRequired[str]"})
 
 
 class CoinsAttribution(TypedDict):
@@ -378,6 +383,7 @@ class CoinsHistoryBody(TypedDict):
     ambiguous: NotRequired[bool]
     """The name is ambiguous: other coins match it too"""
     coinId: str
+    explanations: NotRequired[ExplainInlined]
     meta: CoinsHistoryMeta
     points: list[CoinsPoint]
     """Oldest first; intervals without a price are left out"""
@@ -713,6 +719,8 @@ class CoinsTableRow(TypedDict):
     """median of our venues, or the reference source of the price of a coin that none of them trades"""
     sparkline7d: NotRequired[list[float]]
     """Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"""
+    sparklineUntil: NotRequired[str]
+    """Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then"""
     symbol: str
     """Lower case"""
     totalSupply: NotRequired[float]
@@ -2714,6 +2722,7 @@ class RatesPast(TypedDict):
 
 class RatesPastBody(TypedDict):
     data: RatesPast
+    explanations: NotRequired[ExplainInlined]
     meta: RatesPastMeta
 
 
@@ -2825,6 +2834,7 @@ class RatesSeries(TypedDict):
 
 class RatesSeriesBody(TypedDict):
     data: RatesSeriesList
+    explanations: NotRequired[ExplainInlined]
     meta: RatesSeriesMeta
 
 
@@ -3019,7 +3029,7 @@ class RecordsSegment(TypedDict):
 class RestatementsBody(TypedDict):
     meta: RestatementsMeta
     restatements: list[RestatementsRestatement]
-    """The last replay first, within it by table and time of the row"""
+    """The last first; those of one replay by table and time of the row"""
     unlisted: NotRequired[list[RestatementsTable]]
     """Tables of which replays in the range changed more rows than are listed one by one; of each the first by time are. Not
     narrowed by coin
@@ -3048,7 +3058,8 @@ class RestatementsRestatement(TypedDict):
     """
     cause: str
     """correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table;
-    replay: the log gives another row than there was, by the same version
+    replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past
+    otherwise later; import SHA256: an imported file did
     """
     coinId: NotRequired[str]
     """Absent where the row is not of one coin"""
@@ -3069,13 +3080,13 @@ class RestatementsRestatement(TypedDict):
     others: NotRequired[list[str]]
     """Columns with lists that differ too, of which no value is recorded"""
     run: str
-    """Which replay did it"""
+    """Which replay did it; of a source, topic/partition/offset of its later statement, which GET /api/v1/log/… shows"""
     table: str
     """Table of the row"""
     time: str
-    """When it was restated"""
+    """When it was restated; by a source, when its later statement was received"""
     view: str
-    """View that was replayed"""
+    """View that was replayed; reference or backfill where a source stated something else"""
 
 
 class RestatementsTable(TypedDict):
