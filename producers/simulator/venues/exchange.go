@@ -188,10 +188,14 @@ func (x *Exchange) run(ctx context.Context, delivered func(time.Time)) error {
 			if err := x.drained(ctx); err != nil {
 				return err
 			}
+		}
+		// Set before the time is delivered: a clock that waits for that may move on at once, and its next step waits for the next delivery.
+		timer := x.clock.After(pumpEvery)
+		if delivered != nil {
 			delivered(now)
 		}
 		select {
-		case <-x.clock.After(pumpEvery):
+		case <-timer:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -1,15 +1,19 @@
 package venues
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/marketlog/marketlog/producers/simulator/market"
 	"github.com/marketlog/marketlog/producers/simulator/provider"
 	"github.com/marketlog/marketlog/producers/simulator/simulatortest"
 )
@@ -46,6 +50,48 @@ func TestClientGetsWhatItSubscribedToAndNothingElse(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatalf("%v after %v", err, seen)
+	}
+}
+
+// steppedClock moves by a second when it is told to, as a clock that waits for what is delivered.
+type steppedClock struct {
+	now   time.Time
+	timer chan time.Time
+}
+
+func (c *steppedClock) Now() time.Time { return c.now }
+
+func (c *steppedClock) After(time.Duration) <-chan time.Time {
+	c.timer = make(chan time.Time, 1)
+	return c.timer
+}
+
+func (c *steppedClock) step() {
+	c.now = c.now.Add(time.Second)
+	if c.timer != nil {
+		c.timer <- c.now
+		c.timer = nil
+	}
+}
+
+// A clock that moves on in the moment in which it gets the time that it waits for does not stop: the next second is delivered too.
+func TestATimeThatMovesOnAtOnceIsDelivered(t *testing.T) {
+	clock := &steppedClock{now: simulatortest.Noon}
+	var times []time.Time
+	x := New(Config{World: market.NewWorld(market.NewSeed(1)), Clock: clock, Addr: "127.0.0.1:0", Venues: []Venue{coinbase()}, Rate: 100}).exchanges[0]
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_ = x.run(ctx, func(at time.Time) {
+			if times = append(times, at); len(times) == 3 {
+				cancel()
+			}
+			clock.step()
+		})
+	})
+	want := []time.Time{simulatortest.Noon, simulatortest.Noon.Add(time.Second), simulatortest.Noon.Add(2 * time.Second)}
+	if !slices.EqualFunc(times, want, time.Time.Equal) {
+		t.Errorf("got %v, want %v", times, want)
 	}
 }
 
