@@ -141,7 +141,7 @@ func (rec *recorder) flood(ctx context.Context, cfg stream.Config, random *rand.
 			n++
 			price := strconv.FormatUint(random.Uint64()%1e12, 10) + "." + strconv.FormatUint(random.Uint64()%1e6, 10)
 			value, err := (&eventsv1.BackfillRecord{Producer: "test", Body: &eventsv1.BackfillRecord_Candle{Candle: &eventsv1.BackfillCandle{
-				Venue: "coinbase", Symbol: "BTC-USD", Base: "BTC", Quote: "USD", Start: int64(n%500_000+1) * int64(time.Minute), Interval: 60,
+				Venue: "coinbase", Symbol: "BTC-USD", Base: "BTC", Quote: "USD", Start: int64(n%20_000_000+1) * int64(time.Minute), Interval: 60, // no minute again, which would be a restatement of it
 				Open: price, High: price, Low: price, Close: price, Volume: "1",
 			}}}).MarshalVT()
 			if err != nil {
