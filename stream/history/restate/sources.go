@@ -13,7 +13,6 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
-	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/history/native"
 	"github.com/marketlog/marketlog/stream/history/rows"
@@ -25,6 +24,9 @@ const (
 	causeSource = "source" // of a source or a venue
 	causeImport = "import" // of the SHA-256 of the file
 )
+
+// abandonedAfter is how old a table in memory is whose process is taken for dead.
+const abandonedAfter = 24 * time.Hour
 
 // Sources records restatements by sources, while the tables still have what they stated first. It is used by one goroutine.
 //
@@ -46,7 +48,7 @@ type Sources struct {
 func (s *Sources) Record(ctx context.Context, batch *rows.Batch) error {
 	return batch.Stated(func(topic schemas.Topic, table schemas.Table, stated native.Rows) error {
 		if s.statements == nil {
-			if err := shadow.Of(s.History).DropAbandoned(ctx); err != nil {
+			if err := shadow.Of(s.History).DropAbandoned(ctx, abandonedAfter); err != nil {
 				return err
 			}
 			s.statements = shadow.Of(s.History).NewStatements()
@@ -70,7 +72,6 @@ func (s *Sources) Record(ctx context.Context, batch *rows.Batch) error {
 			return fmt.Errorf("%w: writing restatements into the log: %w", stream.ErrUnavailable, err)
 		}
 		s.Logger.Info("the past was stated otherwise", "topic", topic.Name, "table", table.Name, "rows", len(restated))
-		faults.Hit("sink.restated")
 		return nil
 	})
 }

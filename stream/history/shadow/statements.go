@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
@@ -50,23 +51,32 @@ func (s *Statements) Restated(ctx context.Context, rows native.Rows, stated []st
 	if err != nil {
 		return nil, err
 	}
-	conn, staged := s.tables.store.Conn(), rows.Table()+s.suffix
-	for _, statement := range []string{
-		"CREATE TABLE IF NOT EXISTS " + staged + " AS " + rows.Table() + " ENGINE = Memory",
-		"TRUNCATE TABLE " + staged,
-	} {
-		if err := conn.Exec(ctx, statement); err != nil {
-			return nil, fmt.Errorf("preparing %s: %w", staged, history.Unavailable(err))
-		}
+	staged := rows.Table() + s.suffix
+	if err := s.exec(ctx, "CREATE TABLE IF NOT EXISTS "+staged+" AS "+rows.Table()+" ENGINE = Memory"); err != nil {
+		return nil, err
 	}
+	// What is left of a try that failed is the same rows.
 	if err := s.tables.store.Insert(ctx, rows, s.suffix); err != nil {
 		return nil, err
 	}
 	differ, err := s.differ(ctx, sh, rows.Table(), staged, stated)
-	if err != nil || !differ {
+	if err != nil {
 		return nil, err
 	}
-	return s.compare(ctx, sh, rows.Table(), staged, stated)
+	var found []RestatedRow
+	if differ {
+		if found, err = s.compare(ctx, sh, rows.Table(), staged, stated); err != nil {
+			return nil, err
+		}
+	}
+	return found, s.exec(ctx, "TRUNCATE TABLE "+staged)
+}
+
+func (s *Statements) exec(ctx context.Context, statement string) error {
+	if err := s.tables.store.Conn().Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, history.Unavailable(err))
+	}
+	return nil
 }
 
 // differ reports whether rows under one key may differ. It is all that is done for nearly every batch, so it makes no texts and does not
@@ -102,18 +112,18 @@ func (s *Statements) shapeOf(ctx context.Context, table string) (shape, error) {
 // Close drops the tables in memory. Those of a process that was killed stay, empty after a restart of the database, until DropAbandoned.
 func (s *Statements) Close(ctx context.Context) error {
 	for table := range s.shapes {
-		if err := s.tables.store.Conn().Exec(ctx, "DROP TABLE IF EXISTS "+table+s.suffix+" SYNC"); err != nil {
-			return fmt.Errorf("dropping %s: %w", table+s.suffix, history.Unavailable(err))
+		if err := s.exec(ctx, "DROP TABLE IF EXISTS "+table+s.suffix+" SYNC"); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// DropAbandoned drops the tables in memory that are older than a day: those of processes that were killed, and of others, which make
+// DropAbandoned drops the tables in memory of at least an age: those of processes that were killed, and of others, which make
 // theirs again.
-func (t Tables) DropAbandoned(ctx context.Context) error {
-	names, err := history.Select(ctx, t.store, "SELECT name FROM system.tables WHERE database = ? AND engine = 'Memory' AND position(name, ?) > 0 AND metadata_modification_time < now() - INTERVAL 1 DAY",
-		[]any{t.store.Database(), stagedInfix}, func(rows driver.Rows) (name string, err error) { return name, rows.Scan(&name) })
+func (t Tables) DropAbandoned(ctx context.Context, age time.Duration) error {
+	names, err := history.Select(ctx, t.store, "SELECT name FROM system.tables WHERE database = ? AND engine = 'Memory' AND position(name, ?) > 0 AND metadata_modification_time <= now() - toIntervalSecond(?)",
+		[]any{t.store.Database(), stagedInfix, int64(age / time.Second)}, func(rows driver.Rows) (name string, err error) { return name, rows.Scan(&name) })
 	for _, name := range names {
 		if err == nil {
 			err = t.store.Conn().Exec(ctx, "DROP TABLE IF EXISTS "+name+" SYNC")
