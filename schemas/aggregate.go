@@ -176,6 +176,20 @@ func quoteUsable(in *eventsv1.PriceInput, now, span int64) bool {
 
 func mid(in *eventsv1.PriceInput) float64 { return (in.Bid + in.Ask) / 2 }
 
+// MarketValue is what a market is worth in its quote asset: the value that the rule gave it; without one, as where its quote could not be converted,
+// the last trade price, or the mid; 0 where it has stated neither.
+func MarketValue(in *eventsv1.PriceInput) float64 {
+	switch {
+	case in.Value > 0:
+		return in.Value
+	case in.Last > 0:
+		return in.Last
+	case in.Bid > 0 && in.Ask > 0:
+		return mid(in)
+	}
+	return 0
+}
+
 // acceptedVolume sums the 24 h volumes in USD of all fresh markets of the accepted providers.
 // Inputs are grouped by provider.
 func acceptedVolume(inputs []*eventsv1.PriceInput) float64 {

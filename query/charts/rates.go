@@ -34,9 +34,6 @@ type RateChart struct {
 	Stats      RateStats    `json:"stats"`
 }
 
-// allProviders is what a chart of no single provider has in the place of one.
-const allProviders = "all"
-
 // RatePoint is what the rate did in an interval, or in several where there were too many.
 type RatePoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Start of the interval in milliseconds"`
@@ -96,7 +93,7 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 	open := r.Now.UTC().Truncate(frame.step)
 	body := RateChartBody{Data: drawRates(line, open, r.Text("format"))}
 	if body.Data.Provider = strings.ToLower(strings.Clone(r.Text("provider"))); body.Data.Provider == "" {
-		body.Data.Provider = allProviders
+		body.Data.Provider = views.AllProviders
 	}
 	body.Data.CoinID, body.Data.Category, body.Data.Timeframe, body.Data.Resolution = coin.ID, r.Text("category"), frame.name, frame.resolution
 	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(u.yieldStore.Snapshot().Time), Clamped: r.Clamped()}

@@ -26,7 +26,7 @@ func (w *work) rateChart(ctx context.Context, name string, parts []string, depth
 	if err != nil {
 		return nil, err
 	}
-	if l.provider = parts[3]; l.provider == allProviders {
+	if l.provider = parts[3]; l.provider == views.AllProviders {
 		l.provider = ""
 	}
 	of := field

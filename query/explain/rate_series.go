@@ -14,8 +14,6 @@ import (
 
 const (
 	rateSeriesForm, rateChartForm = "rate-series", "rate-chart"
-	// allProviders is what the chart of all of them has in the place of one.
-	allProviders = "all"
 	// sampledFor is how far before a moment the last row of a rate that holds lies.
 	sampledFor = 62 * time.Minute
 )

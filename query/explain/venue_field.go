@@ -47,22 +47,9 @@ func (w *work) venueField(ctx context.Context, name string, parts []string, dept
 	return n, nil
 }
 
-// valueOf is a market's value in its quote: without one of the aggregation its last trade, or the middle.
-func valueOf(in *eventsv1.PriceInput) float64 {
-	switch {
-	case in.Value > 0:
-		return in.Value
-	case in.Last > 0:
-		return in.Last
-	case in.Bid > 0 && in.Ask > 0:
-		return (in.Bid + in.Ask) / 2
-	}
-	return 0
-}
-
 // marketValue explains what a market is worth in its quote, without its name.
 func (w *work) marketValue(ctx context.Context, entry *views.Entry, in *eventsv1.PriceInput) (*Node, error) {
-	value := valueOf(in)
+	value := schemas.MarketValue(in)
 	if value == 0 {
 		return nil, query.NotFound("%s states no price of %s now", in.Provider, in.Symbol)
 	}
@@ -71,7 +58,7 @@ func (w *work) marketValue(ctx context.Context, entry *views.Entry, in *eventsv1
 	n.Inputs = []*Node{w.vote(ctx, in, nil)}
 	n.Records = n.Inputs[0].Records
 	if again, isKnown := marketAgain(entry.Latest, in); isKnown {
-		n.compare(known(valueOf(again)))
+		n.compare(known(schemas.MarketValue(again)))
 	} else {
 		n.notReproduced(fmt.Sprintf("version %d of the rule of prices is newer than this service", entry.Latest.Method))
 	}

@@ -174,7 +174,7 @@ func (u *Unit) quotes(k *known) []Native {
 		return quotes
 	}
 	for _, in := range k.entry.Latest.Inputs {
-		if price := marketValue(in); price > 0 {
+		if price := schemas.MarketValue(in); price > 0 {
 			quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
 			quotes = append(quotes, Native{
 				Exchange: in.Provider, VenueSymbol: in.Symbol, Quote: quote, QuoteCoinID: quoteCoin, Price: price, Native: in.QuoteId == k.peg,
@@ -183,19 +183,6 @@ func (u *Unit) quotes(k *known) []Native {
 		}
 	}
 	return quotes
-}
-
-// marketValue is a market's value in its quote asset: if it has none, the last trade price, or the mid.
-func marketValue(in *eventsv1.PriceInput) float64 {
-	switch {
-	case in.Value > 0:
-		return in.Value
-	case in.Last > 0:
-		return in.Last
-	case in.Bid > 0 && in.Ask > 0:
-		return (in.Bid + in.Ask) / 2
-	}
-	return 0
 }
 
 // deviationIn is that of a market: in the currency of the peg no conversion is needed.

@@ -43,6 +43,9 @@ type RateChart struct {
 	Intervals int
 }
 
+// AllProviders is what a chart of no single provider has in the place of one.
+const AllProviders = "all"
+
 // chartKey names a reading in a stretch of chartFor.
 type chartKey struct {
 	RateChart
