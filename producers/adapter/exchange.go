@@ -199,6 +199,9 @@ func (x *Exchange) assign(selected []Instrument) (started []*socket) {
 // that does not change is still a price. While the feed is down polling replaces it.
 func (x *Exchange) pollLoop(ctx context.Context) error {
 	var out Out
+	// failing are the markets whose own ticker could not be had when it was last asked for, as of one that was delisted since the list was
+	// read: one warning for each, not one a round.
+	failing := map[string]bool{}
 	every, after := pollEvery, quietAfter
 	if x.venue.Polled > 0 {
 		every, after = x.venue.Polled, 0
@@ -217,9 +220,17 @@ func (x *Exchange) pollLoop(ctx context.Context) error {
 				return ctx.Err()
 			}
 			if err != nil {
-				x.log.Warn("requesting a ticker failed", "path", q.Path, "error", err)
+				level := slog.LevelWarn
+				if failing[q.Symbol] {
+					level = slog.LevelDebug
+				}
+				x.log.Log(ctx, level, "requesting a ticker failed", "path", q.Path, "error", err)
+				if q.Symbol != "" {
+					failing[q.Symbol] = true
+				}
 				continue
 			}
+			delete(failing, q.Symbol)
 			out.Reset()
 			err = recoverDecode(func() error { return x.venue.DecodeREST(q.Path, body, &out) })
 			for i := range out.Events {

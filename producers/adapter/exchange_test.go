@@ -1,6 +1,8 @@
 package adapter_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +31,7 @@ import (
 // so that a test can run hours of it in no time.
 type venueServer struct {
 	x       *adapter.Exchange // that reads it
+	log     *slog.Logger      // of what reads it; nil for none
 	t       *testing.T
 	pending chan net.Conn
 	closing sync.Once
@@ -194,7 +197,7 @@ func run(t *testing.T, s *venueServer, while time.Duration, change func(*adapter
 		URLs:   adapter.URLs{Stream: "ws://venue", REST: "http://venue"},
 		Select: func(in adapter.Instrument) bool { return in.Quote == "USD" },
 	}
-	x := adapter.NewExchange(venue, config, s, out, producers.WallClock{}, dialer, slog.New(slog.DiscardHandler))
+	x := adapter.NewExchange(venue, config, s, out, producers.WallClock{}, dialer, cmp.Or(s.log, slog.New(slog.DiscardHandler)))
 	s.x = x
 	ctx, cancel := context.WithTimeout(t.Context(), while)
 	defer cancel()
@@ -423,6 +426,37 @@ func TestAQuietMarketIsAskedForByHTTP(t *testing.T) {
 			if path == "/products/BTC-USD/ticker" {
 				t.Error("a market that is heard of was asked for")
 			}
+		}
+	})
+}
+
+// A market whose ticker cannot be had is warned of once, and again when it could be had in between.
+func TestATickerThatKeepsFailingIsWarnedOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &venueServer{listing: products("BTC-USD", "ETH-USD"), log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+		const ticker = `{"price":"7","bid":"6","ask":"8","volume":"1","time":"2020-01-01T00:00:00Z"}`
+		s.tickers = map[string]string{"/products/BTC-USD/ticker": ticker}
+		s.serve = func(_ int, c *serverConn) {
+			for _, has := range []bool{true, false} {
+				time.Sleep(5 * time.Minute)
+				s.mu.Lock()
+				if delete(s.tickers, "/products/ETH-USD/ticker"); has {
+					s.tickers["/products/ETH-USD/ticker"] = ticker
+				}
+				s.mu.Unlock()
+			}
+			c.linger()
+		}
+		run(t, s, 15*time.Minute, func(v *adapter.Venue) { v.Silence = time.Hour })
+		asked := 0
+		for _, path := range s.fetched {
+			if path == "/products/ETH-USD/ticker" {
+				asked++
+			}
+		}
+		if got := strings.Count(log.String(), "requesting a ticker failed"); got != 2 || asked < 10 {
+			t.Errorf("asked %d times, got %d warnings, want two:\n%s", asked, got, log.String())
 		}
 	})
 }
