@@ -12,7 +12,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// chartField is a number of a whole chart. Of are the candles that it is made of, and the field of each.
+// chartField is a number of a whole chart. Of are the candles that are shown as its inputs, and the field of each: of the least or the greatest the one that it is of.
 type chartField struct {
 	name, unit, formula string
 	value               func(views.CandleStats) *float64
@@ -24,6 +24,9 @@ type chartInput struct {
 	candle schemas.Candle
 	field  string
 }
+
+// changePct follows from the first and the last candle alone, all other numbers from each.
+const changePct = "changePct"
 
 var chartFields = []chartField{
 	{"minPrice", usd, "lowest low of the candles", func(s views.CandleStats) *float64 { return &s.Min }, func(candles []schemas.Candle) []chartInput {
@@ -39,7 +42,7 @@ var chartFields = []chartField{
 		}
 		return inputs
 	}},
-	{"changePct", percent, "100 x (close of the last candle - open of the first) / open of the first", func(s views.CandleStats) *float64 { return s.ChangePct }, func(candles []schemas.Candle) []chartInput {
+	{changePct, percent, "100 x (close of the last candle - open of the first) / open of the first", func(s views.CandleStats) *float64 { return s.ChangePct }, func(candles []schemas.Candle) []chartInput {
 		return []chartInput{{candles[0], "open"}, {candles[len(candles)-1], "close"}}
 	}},
 }
@@ -83,10 +86,22 @@ func (w *work) chart(ctx context.Context, coin *views.CatalogCoin, name string, 
 	again, _ := views.StatsOf(line.again)
 	n := headline("chart/"+coin.ID+"/"+interval+"/"+from.Format(time.RFC3339)+"/"+until.Format(time.RFC3339)+"/"+field.name, field.value(served), field.unit, until.UnixNano())
 	n.Method = &Method{Name: "chart", Version: 1, Formula: field.formula}
-	if n.compare(field.value(again)); line.own > 0 {
-		n.Note = fmt.Sprintf("%d of its candles are made of those of venues, and taken as they are", line.own)
+	inputs := field.of(line.candles)
+	own := len(line.own)
+	if field.name == changePct {
+		own = 0
+		for _, of := range inputs {
+			if line.own[of.candle.Start.Unix()] {
+				own++
+			}
+		}
 	}
-	for _, of := range field.of(line.candles) {
+	if own == 0 {
+		n.compare(field.value(again))
+	} else {
+		n.Note = fmt.Sprintf("not computed again: %d of the candles that it follows from are candles of venues of their own length, which are not made of shorter ones", own)
+	}
+	for _, of := range inputs {
 		in, err := w.chartInput(ctx, coin, interval, line, of, len(n.Inputs), depth-1)
 		if err != nil {
 			return nil, err

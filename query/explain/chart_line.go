@@ -21,8 +21,8 @@ const (
 // shorter ones and of the prices that the log has.
 type chartLine struct {
 	candles, again []schemas.Candle
-	// own are how many candles have no shorter ones that they follow from: those of venues.
-	own int
+	// own are the starts of candles that have no shorter ones that they follow from: those of venues of their own length, which again has as they are.
+	own map[int64]bool
 	// open is when the interval under way starts, tail the prices of the log.
 	open time.Time
 	tail []loggedPrice
@@ -34,7 +34,7 @@ func (w *work) chartLine(ctx context.Context, coin *views.CatalogCoin, step time
 	if err != nil {
 		return nil, err
 	}
-	line := &chartLine{open: until.Truncate(step)}
+	line := &chartLine{open: until.Truncate(step), own: map[int64]bool{}}
 	// A minute of which all seconds are in is one of the table's.
 	minutesEnd := until.Add(time.Second).Truncate(time.Minute)
 	tailFrom := minutesEnd
@@ -57,8 +57,10 @@ func (w *work) chartLine(ctx context.Context, coin *views.CatalogCoin, step time
 	}
 	for i, c := range line.candles {
 		again := &line.again[i]
-		if c.Origin != schemas.OriginLive || again.Origin != schemas.OriginLive {
-			*again, line.own = c, line.own+1
+		live := c.Origin == schemas.OriginLive && again.Origin == schemas.OriginLive
+		// Days are made again of hours, which may be venues' own although they are as many.
+		if ofMinutes := step < oneDay && again.Minutes == c.Minutes; !live && !ofMinutes {
+			*again, line.own[c.Start.Unix()] = c, true
 		}
 	}
 	joined := schemas.JoinCandles(last, step)

@@ -11,6 +11,10 @@ import (
 	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/coins"
 	"github.com/marketlog/marketlog/query/explain"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -29,7 +33,7 @@ func (w *world) drawn(random *rand.Rand, start time.Time, minutes int) {
 	end := start.Add(time.Duration(minutes) * time.Minute)
 	w.close(end.UnixNano())
 	w.Must(w.Store.Conn().Exec(w.T.Context(), "INSERT INTO ledger (sink, generation, log_partition, next_offset, closed_until) SELECT 'candles.v1', 0, number, 1, ? FROM numbers(8)", end))
-	for at := end; at.Before(end.Add(100 * time.Second)); at = at.Add(time.Duration(1+random.IntN(20)) * time.Second) {
+	for at := end; at.Before(end.Add(100 * time.Second)); at = at.Add(time.Duration(2+random.IntN(20)) * time.Second) { // none in the second behind the first
 		w.Now = at
 		w.tick("bitcoin", "kraken", "BTC/USD", price*(1+(random.Float64()-0.5)/100), "USD", 1)
 		w.publish("bitcoin")
@@ -90,13 +94,13 @@ func TestChartsAreReproduced(t *testing.T) {
 		w.charted(body.Data.Resolution, body.Data.Stats)
 	}
 
-	var past coins.HistoryBody
-	w.read("/api/v1/coins/history/BTC?days=2&explain=1", &past)
-	if n := w.reproduced("chart-point/bitcoin/hourly/"+past.Points[len(past.Points)-1].Timestamp, "", true); *n.Value != 12_345 || len(n.Records) != 1 || n.Records[0].Topic != "prices.v1" {
+	var history coins.HistoryBody
+	w.read("/api/v1/coins/history/BTC?days=2&explain=1", &history)
+	if n := w.reproduced("chart-point/bitcoin/hourly/"+history.Points[len(history.Points)-1].Timestamp, "", true); *n.Value != 12_345 || len(n.Records) != 1 || n.Records[0].Topic != "prices.v1" {
 		t.Errorf("got %+v, want the price of 12345 and its record", n)
 	}
-	if n := w.reproduced("chart-point/bitcoin/hourly/"+past.Points[0].Timestamp, "", true); *n.Value != past.Points[0].Value || len(n.Inputs) != 20 {
-		t.Errorf("got %+v, want %g of minutes", n, past.Points[0].Value)
+	if n := w.reproduced("chart-point/bitcoin/hourly/"+history.Points[0].Timestamp, "", true); *n.Value != history.Points[0].Value || len(n.Inputs) != 20 {
+		t.Errorf("got %+v, want %g of minutes", n, history.Points[0].Value)
 	}
 }
 
@@ -153,4 +157,43 @@ func TestChartsNameWhatTheyLack(t *testing.T) {
 		"chart/bitcoin/1h/2026-11-20T09:00:00Z/2026-11-20T10:05:01Z/avg":                                http.StatusNotFound,
 		"chart/ethereum/1h/2026-11-20T09:00:00Z/2026-11-20T10:05:01Z/avgPrice":                          http.StatusNotFound,
 	})
+}
+
+// venueCandles are candles of a venue of one length, each of another price, that start at and behind a time.
+func (w *world) venueCandles(length time.Duration, start time.Time, n int) {
+	w.T.Helper()
+	var batch rows.Batch
+	for i := range n {
+		price := fmt.Sprint(90_000 + 100*i)
+		batch.Add(rows.Place{Topic: schemas.TopicBackfillRaw, Offset: w.Offset()}, &eventsv1.BackfillRecord{Producer: "kraken", Body: &eventsv1.BackfillRecord_Candle{Candle: &eventsv1.BackfillCandle{
+			Venue: "kraken", Symbol: "BTC/USD", Base: "BTC", Quote: "USD", Interval: uint32(length / time.Second), Start: start.Add(time.Duration(i) * length).UnixNano(),
+			Open: price, High: price, Low: price, Close: price, Volume: "1",
+		}}})
+	}
+	w.Must(batch.Insert(w.T.Context(), w.Store, ""))
+	_, err := past.NewFold(w.Store).Pass(w.T.Context())
+	w.Must(err)
+}
+
+// Hours that are made of minutes of venues are made again of these. Hours that a venue states itself follow from nothing shorter: what depends on one is
+// not said to be reproduced, and what does not is.
+func TestCandlesOfVenuesAreNotSaidToBeMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	w.venueCandles(time.Minute, start.Add(-2*time.Hour), 120)
+	w.drawn(streamtest.Rand(t), start, 70)
+	var body charts.ChartBody
+	w.read("/api/v1/charts/bitcoin?timeframe=24h", &body)
+	w.charted("1h", body.Data.Stats)
+	w.venueCandles(time.Hour, start.Add(-4*time.Hour), 2)
+	w.Now = w.Now.Add(5 * time.Minute) // what charts hold of the past is read again
+	w.Pulse()
+	for from, again := range map[time.Time]bool{start.Add(-2 * time.Hour): true, start.Add(-4 * time.Hour): false} {
+		for _, field := range []string{"minPrice", "avgPrice", "changePct"} {
+			n := w.ask(fmt.Sprintf("chart/bitcoin/1h/%s/%s/%s", from.Format(time.RFC3339), body.Data.Stats.Until, field), "")
+			if (n.Reproduced != nil && *n.Reproduced) != again || (n.Reproduced == nil) == again || (n.Note == "") != again {
+				t.Errorf("%s from %s: got %+v, want made again %t, else with the reason", field, from, n, again)
+			}
+		}
+	}
 }
