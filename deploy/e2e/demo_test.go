@@ -179,18 +179,36 @@ func (d *demo) answers() error {
 	}
 }
 
-// newKey makes a key of a plan with the command that makes them, as soon as the demo takes it.
+// newKey makes a key of a plan with the command that makes them, as soon as the demo takes it. The demo takes the key at once.
 func (d *demo) newKey(plan string) (string, error) {
 	for deadline := time.Now().Add(demoPatience); ; time.Sleep(time.Second) {
 		out, err := exec.Command(d.binary, "keys", "create", "--plan", plan, "--data-dir", d.dir, "-o", "json").CombinedOutput()
 		var made struct{ Key string }
 		if err == nil && json.Unmarshal(out, &made) == nil && made.Key != "" {
-			return made.Key, nil
+			return made.Key, d.takes(made.Key)
 		}
 		if time.Now().After(deadline) {
 			return "", fmt.Errorf("making a key: %w\n%s", err, out)
 		}
 	}
+}
+
+// takes returns an error where the demo says of a key that it is not valid.
+func (d *demo) takes(key string) error {
+	request, err := http.NewRequest(http.MethodGet, d.base+"/api/v1/coins/list", nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusUnauthorized {
+		return fmt.Errorf("a key that was just made is not valid: HTTP %d", response.StatusCode)
+	}
+	return nil
 }
 
 // ownKey is a key that no other test uses: statements at once are counted by key, and each key may run two.

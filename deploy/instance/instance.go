@@ -26,6 +26,7 @@ import (
 	"github.com/marketlog/marketlog/processors"
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/simulator"
+	"github.com/marketlog/marketlog/query/keys"
 	"github.com/marketlog/marketlog/query/sql"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
@@ -57,6 +58,9 @@ type Instance struct {
 
 	// Pages is where the pages of this process are; nil where it serves none. Set before verbs run.
 	Pages *Pages
+
+	// Keys are what the server of this process judges keys by, where it runs one.
+	Keys atomic.Pointer[keys.Table]
 
 	// Disk pauses ingest before the disk is full, pauses remembers what it paused.
 	Disk   *diskguard.Guard

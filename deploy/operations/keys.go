@@ -69,6 +69,7 @@ func keyVerbs(in *instance.Instance) []admin.Command {
 			if err != nil {
 				return err
 			}
+			awaitKey(ctx, in, rec)
 			return emit(describeKey(key, rec))
 		}),
 		verb("keys.list", func(_ context.Context, k *keyDesk, _ KeyInput, emit func(any) error) error {
@@ -97,6 +98,7 @@ func keyVerbs(in *instance.Instance) []admin.Command {
 			if err != nil {
 				return err
 			}
+			awaitKey(ctx, in, fresh)
 			return emit(describeKey(key, fresh))
 		}),
 		verb("keys.revoke", func(ctx context.Context, k *keyDesk, input KeyInput, emit func(any) error) error {
@@ -104,13 +106,32 @@ func keyVerbs(in *instance.Instance) []admin.Command {
 			if err != nil {
 				return err
 			}
-			if err := k.issuer.Revoke(ctx, rec); err != nil {
+			ended, err := k.issuer.Revoke(ctx, rec)
+			if err != nil {
 				return err
 			}
+			awaitKey(ctx, in, ended)
 			return emit(struct {
 				Revoked string `json:"revoked"`
 			}{rec.Id})
 		}),
+	}
+}
+
+// keyPatience bounds how long a command waits for the server of its process to read what was written of a key.
+const keyPatience = 10 * time.Second
+
+// awaitKey waits until the server of this process, if there is one, judges a key by its new record: who made a key uses it at once, and
+// who ended one relies on that.
+func awaitKey(ctx context.Context, in *instance.Instance, rec *eventsv1.KeyRecord) {
+	table := in.Keys.Load()
+	if table == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, keyPatience)
+	defer stop()
+	if err := table.Await(ctx, rec); err != nil {
+		in.Log.Warn("a key was written and the server has not read it yet", "key", rec.Id, "waited", keyPatience, "error", err)
 	}
 }
 

@@ -118,6 +118,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	in.Keys.Store(table)
 	defi := globalstats.NewDefi(catalog, past)
 	ctx, stop := context.WithCancel(ctx)
 	g, ctx := errgroup.WithContext(ctx)

@@ -56,14 +56,14 @@ func (i *Issuer) Rotate(ctx context.Context, old *eventsv1.KeyRecord, overlap ti
 	if err != nil {
 		return "", nil, err
 	}
-	if err := i.expire(ctx, old, i.now().Add(overlap)); err != nil {
+	if _, err := i.expire(ctx, old, i.now().Add(overlap)); err != nil {
 		return "", nil, fmt.Errorf("letting the old key expire: %w", err)
 	}
 	return key, rec, nil
 }
 
-// Revoke ends a key now.
-func (i *Issuer) Revoke(ctx context.Context, rec *eventsv1.KeyRecord) error {
+// Revoke ends a key now. It returns the record that says so.
+func (i *Issuer) Revoke(ctx context.Context, rec *eventsv1.KeyRecord) (*eventsv1.KeyRecord, error) {
 	return i.expire(ctx, rec, i.now())
 }
 
@@ -81,12 +81,12 @@ func (i *Issuer) issue(ctx context.Context, rec *eventsv1.KeyRecord) (string, *e
 }
 
 // expire ends a key at a time, or before, where it already would have ended.
-func (i *Issuer) expire(ctx context.Context, rec *eventsv1.KeyRecord, at time.Time) error {
+func (i *Issuer) expire(ctx context.Context, rec *eventsv1.KeyRecord, at time.Time) (*eventsv1.KeyRecord, error) {
 	ended := proto.CloneOf(rec)
 	if ended.Expires == 0 || at.UnixNano() < ended.Expires {
 		ended.Expires = at.UnixNano()
 	}
-	return i.write(ctx, ended)
+	return ended, i.write(ctx, ended)
 }
 
 func (i *Issuer) write(ctx context.Context, rec *eventsv1.KeyRecord) error {

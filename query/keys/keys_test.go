@@ -3,8 +3,11 @@ package keys
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -124,7 +127,7 @@ func TestAKeyLivesFromItsRecordToItsEnd(t *testing.T) {
 	}
 
 	last, _ := table.Get(successor.KeyID)
-	if err := issuer.Revoke(ctx, last); err != nil {
+	if _, err := issuer.Revoke(ctx, last); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := table.Lookup([]byte(second), now); ok {
@@ -136,6 +139,50 @@ func TestAKeyLivesFromItsRecordToItsEnd(t *testing.T) {
 	if table.Follow([]byte(successor.KeyID), nil); len(table.List()) != 1 {
 		t.Errorf("after a tombstone %d keys are listed, want 1", len(table.List()))
 	}
+}
+
+// Whoever wrote a record can wait until the table judges by it, and until nothing less.
+func TestRecordsAreAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, table := issuerAndTable(t, time.Now)
+		hash := sha256.Sum256([]byte("a key"))
+		made := &eventsv1.KeyRecord{Id: "key_a", Hash: hash[:], Plan: "pro"}
+		revoked := &eventsv1.KeyRecord{Id: "key_a", Hash: hash[:], Plan: "pro", Expires: 100}
+		other := &eventsv1.KeyRecord{Id: "key_b", Hash: hash[:], Plan: "pro"}
+		for _, step := range []struct {
+			awaited   *eventsv1.KeyRecord
+			not, then *eventsv1.KeyRecord
+		}{{made, other, made}, {revoked, made, revoked}} {
+			known := make(chan error, 1)
+			go func() { known <- table.Await(t.Context(), step.awaited) }()
+			for _, rec := range []*eventsv1.KeyRecord{nil, step.not} {
+				if rec != nil {
+					table.Apply(rec)
+				}
+				if synctest.Wait(); len(known) > 0 {
+					t.Errorf("after %v: %v was not awaited", rec, step.awaited)
+				}
+			}
+			table.Apply(step.then)
+			if err := <-known; err != nil {
+				t.Error(err)
+			}
+		}
+		for _, held := range []*eventsv1.KeyRecord{made, revoked} {
+			if err := table.Await(t.Context(), held); err != nil {
+				t.Error(err)
+			}
+		}
+		table.Follow([]byte("key_b"), nil)
+		if err := table.Await(t.Context(), other); err != nil { // it ended for good
+			t.Error(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := table.Await(ctx, &eventsv1.KeyRecord{Id: "key_c"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v of a record that nobody wrote, want the end of the time", err)
+		}
+	})
 }
 
 func TestAShortHashIsNoKey(t *testing.T) {
@@ -201,7 +248,7 @@ func TestOnlySignedRecordsGrant(t *testing.T) {
 	grants(true, "pro", "a record that another pepper signed")
 	table.Follow([]byte(rec.Id), first[:len(first)-40])
 	grants(true, "pro", "a record that was cut off")
-	if err := issuer.Revoke(t.Context(), rec); err != nil {
+	if _, err := issuer.Revoke(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
 	grants(false, "", "its revocation")

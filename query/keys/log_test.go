@@ -63,7 +63,7 @@ func TestKeysAreValidAndRevokedWithinTwoSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	becomes("the new key valid", key, true)
-	if err := issuer.Revoke(t.Context(), rec); err != nil {
+	if _, err := issuer.Revoke(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
 	becomes("the revoked key refused", key, false)

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"hash"
@@ -28,6 +29,8 @@ type Table struct {
 	byHash map[[sha256.Size]byte]*eventsv1.KeyRecord
 	// ended are the ids whose keys ended for good.
 	ended map[string]bool
+	// changed is closed once the table holds more than it did.
+	changed chan struct{}
 }
 
 // hasher holds what hashing a key needs, so that a look-up allocates nothing.
@@ -42,7 +45,7 @@ func NewTable(pepper []byte, waiting func() string) (*Table, error) {
 	if err := checkPepper(pepper); err != nil {
 		return nil, err
 	}
-	t := &Table{waiting: waiting, byID: map[string]*eventsv1.KeyRecord{}, byHash: map[[sha256.Size]byte]*eventsv1.KeyRecord{}, ended: map[string]bool{}}
+	t := &Table{waiting: waiting, byID: map[string]*eventsv1.KeyRecord{}, byHash: map[[sha256.Size]byte]*eventsv1.KeyRecord{}, ended: map[string]bool{}, changed: make(chan struct{})}
 	pepper = slices.Clone(pepper)
 	t.pepper = pepper
 	t.hashers.New = func() any { return &hasher{mac: hmac.New(sha256.New, pepper)} }
@@ -102,6 +105,7 @@ func (t *Table) Follow(key, value []byte) {
 		defer t.mu.Unlock()
 		t.remove(string(key))
 		t.ended[string(key)] = true
+		t.notify()
 		return
 	}
 	record, err := schemas.DecodeRecord(schemas.TopicKeys, value)
@@ -137,6 +141,31 @@ func (t *Table) Apply(rec *eventsv1.KeyRecord) {
 	t.remove(rec.Id)
 	t.byID[rec.Id] = rec
 	t.byHash[[sha256.Size]byte(rec.Hash)] = rec
+	t.notify()
+}
+
+// notify wakes those who await a record, under the lock.
+func (t *Table) notify() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// Await returns once the table has read a record: the key is known, and ends when the record says so or before. Its error is the
+// context's.
+func (t *Table) Await(ctx context.Context, rec *eventsv1.KeyRecord) error {
+	for {
+		t.mu.RLock()
+		known, ended, changed := t.byID[rec.Id], t.ended[rec.Id], t.changed
+		t.mu.RUnlock()
+		if ended || known != nil && (rec.Expires == 0 || known.Expires != 0 && known.Expires <= rec.Expires) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (t *Table) remove(id string) {

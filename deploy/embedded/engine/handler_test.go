@@ -218,18 +218,30 @@ func TestLimitsHold(t *testing.T) {
 	if response.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a long query: got %d, want 413", response.StatusCode)
 	}
-	release := make(chan struct{})
+	// A long statement is sent again and again, since each may find the one place taken by a short one.
+	released := make(chan struct{})
+	over := make(chan struct{})
 	go func() {
-		defer close(release)
-		if response, err := http.Get(server + "/?query=" + url.QueryEscape("SELECT sum(cityHash64(number)) FROM numbers(1000000000000)")); err == nil {
-			response.Body.Close()
+		defer close(over)
+		for {
+			select {
+			case <-released:
+				return
+			default:
+				response, err := http.Get(server + "/?query=" + url.QueryEscape("SELECT sum(cityHash64(number)) FROM numbers(1000000000000)"))
+				if err != nil {
+					return // the server has ended, and with it the test
+				}
+				response.Body.Close()
+			}
 		}
 	}()
 	waitFor(t, func() bool {
 		status, header, _ := ask(t, server, "SELECT 1")
 		return status == 503 && header.Get("X-ClickHouse-Exception-Code") == "202" && header.Get("Retry-After") != ""
 	})
-	<-release
+	close(released)
+	<-over
 }
 
 func TestLargeResultsStream(t *testing.T) {
