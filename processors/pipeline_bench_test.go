@@ -44,6 +44,7 @@ func BenchmarkPipeline_20Venues500Coins(b *testing.B) {
 	raw := pipelineTicks(b)
 	var rows sinkLoad
 	b.Run("pipeline", func(b *testing.B) { rows = runPipeline(b, raw) })
+	b.Run("beside a replay", func(b *testing.B) { besideReplay(b, raw) })
 	b.Run("insert-only", func(b *testing.B) {
 		if rows == nil {
 			b.Skip("not applicable: the pipeline makes the rows, and was not run")
@@ -70,13 +71,14 @@ func pipelineTicks(b *testing.B) (records []*kgo.Record) {
 	if err != nil || len(symbols) < pipelineCoins {
 		b.Fatalf("got %d coins, %v", len(symbols), err)
 	}
+	written := time.Unix(0, noon)
 	add := func(partition int32, venue string, rec *eventsv1.RawRecord) {
 		rec.Producer, rec.Epoch = venue, noon
 		value, err := rec.MarshalVT()
 		if err != nil {
 			b.Fatal(err)
 		}
-		records = append(records, &kgo.Record{Topic: topic.Name, Partition: partition, Value: value, Timestamp: time.Unix(0, noon)})
+		records = append(records, &kgo.Record{Topic: topic.Name, Partition: partition, Value: value, Timestamp: written})
 	}
 	clocks := func(at int64) {
 		for v := range pipelineVenues {
@@ -87,6 +89,7 @@ func pipelineTicks(b *testing.B) (records []*kgo.Record) {
 	}
 	n := 0
 	for second := range int64(pipelineSeconds) {
+		written = time.Unix(0, noon+second*1e9)
 		for i := range int64(pipelinePerSec) {
 			coin, venue := n%pipelineCoins, "venue"+strconv.Itoa(n/pipelineCoins%pipelineVenues)
 			n++
@@ -142,86 +145,174 @@ func pipelineTicks(b *testing.B) (records []*kgo.Record) {
 func runPipeline(b *testing.B, raw []*kgo.Record) (rows sinkLoad) {
 	b.StopTimer()
 	b.ResetTimer()
-	var cpu time.Duration
+	var cpu, replayed time.Duration
 	for range b.N {
-		log, producer := newLog(b)
-		for _, rec := range raw {
-			copied := *rec
-			producer.Produce(b.Context(), &copied, nil)
-		}
-		if err := producer.Flush(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		store, _ := newStore(b)
-		cache := latest.New(connectRedis(b, streamtest.StartRedis(b).Addr()))
-		for _, table := range derived {
-			if err := store.Conn().Exec(b.Context(), "SYSTEM STOP MERGES "+table); err != nil {
-				b.Fatal(err)
-			}
-		}
-		metrics := processors.NewMetrics(prometheus.NewRegistry())
-		ctx, cancel := context.WithCancel(b.Context())
-		all, ctx := errgroup.WithContext(ctx)
+		p := newPipeline(b)
+		p.produce(b, raw)
 		began := cpuTime(b)
 		b.StartTimer()
-		quiet := slog.New(slog.DiscardHandler)
-		for _, unit := range []processors.Unit{resolveUnit(), pricesUnit(8)} {
-			all.Go(func() error { return (&processors.Runner{Unit: unit, Log: log, Logger: quiet}).Run(ctx) })
-		}
-		for topic := range derived {
-			sink := &processors.Sink{Topic: topic, Log: log, History: store, Metrics: metrics, Logger: quiet}
-			if topic == schemas.TopicPrices {
-				sink.Latest = cache
-			}
-			all.Go(func() error { return sink.Run(ctx) })
-		}
-		admin := kadm.NewClient(producer)
-		for look := time.Tick(pipelineLook); !pipelineEnded(b, store, metrics, admin); {
-			select {
-			case <-look:
-			case <-ctx.Done():
-				b.Fatal(all.Wait())
-			}
-		}
+		p.start(b)
+		p.await(b, pipelineSeconds)
 		b.StopTimer()
 		cpu += cpuTime(b) - began
-		cancel()
-		if err := all.Wait(); err != nil {
-			b.Fatal(err)
-		}
-		rows = madeRows(b, log, admin, store)
+		p.stop(b)
+		replayed += p.replay(b)
+		rows = madeRows(b, p.log, p.admin, p.store)
 	}
 	ticks := b.N * pipelinePerSec * pipelineSeconds
 	b.ReportMetric(float64(ticks)/b.Elapsed().Seconds(), "ticks/s")
 	b.ReportMetric(float64(cpu.Microseconds())/float64(ticks), "cpu-µs/tick")
+	b.ReportMetric(float64(ticks)/replayed.Seconds(), "replayed-ticks/s")
 	return rows
+}
+
+// besideReplay measures the second half of the ticks while a replay makes again what was made of the first.
+func besideReplay(b *testing.B, raw []*kgo.Record) {
+	b.StopTimer()
+	b.ResetTimer()
+	const half = pipelineSeconds / 2
+	until := slices.IndexFunc(raw, func(rec *kgo.Record) bool { return rec.Timestamp.UnixNano() >= noon+half*1e9 })
+	var replayed time.Duration
+	for range b.N {
+		p := newPipeline(b)
+		p.produce(b, raw[:until])
+		p.start(b)
+		p.await(b, half)
+		p.produce(b, raw[until:])
+		b.StartTimer()
+		took := make(chan time.Duration, 1)
+		go func() { took <- p.replay(b) }()
+		p.await(b, pipelineSeconds)
+		b.StopTimer()
+		replayed += <-took
+		p.stop(b)
+	}
+	ticks := float64(b.N * pipelinePerSec * half)
+	b.ReportMetric(ticks/b.Elapsed().Seconds(), "ticks/s")
+	b.ReportMetric(ticks/replayed.Seconds(), "replayed-ticks/s")
+}
+
+// pipeline is a log, its tables and what folds the one into the others.
+type pipeline struct {
+	log      stream.Config
+	producer *kgo.Client
+	admin    *kadm.Client
+	store    *history.Store
+	cache    *latest.Store
+	metrics  *processors.Metrics
+	end      context.CancelFunc
+	work     *errgroup.Group
+	failed   <-chan struct{}
+}
+
+func newPipeline(b *testing.B) *pipeline {
+	p := &pipeline{metrics: processors.NewMetrics(prometheus.NewRegistry())}
+	p.log, p.producer = newLog(b)
+	p.admin = kadm.NewClient(p.producer)
+	p.store, _ = newStore(b)
+	p.cache = latest.New(connectRedis(b, streamtest.StartRedis(b).Addr()))
+	for _, table := range derived {
+		if err := p.store.Conn().Exec(b.Context(), "SYSTEM STOP MERGES "+table); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return p
+}
+
+func (p *pipeline) produce(b *testing.B, raw []*kgo.Record) {
+	for _, rec := range raw {
+		copied := *rec
+		p.producer.Produce(b.Context(), &copied, nil)
+	}
+	if err := p.producer.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// start runs the folds and the sinks until stop.
+func (p *pipeline) start(b *testing.B) {
+	ctx, end := context.WithCancel(b.Context())
+	p.work, ctx = errgroup.WithContext(ctx)
+	p.end, p.failed = end, ctx.Done()
+	quiet := slog.New(slog.DiscardHandler)
+	for _, unit := range []processors.Unit{resolveUnit(), pricesUnit(8)} {
+		p.work.Go(func() error { return (&processors.Runner{Unit: unit, Log: p.log, Logger: quiet}).Run(ctx) })
+	}
+	for topic := range derived {
+		sink := &processors.Sink{Topic: topic, Log: p.log, History: p.store, Metrics: p.metrics, Logger: quiet}
+		if topic == schemas.TopicPrices {
+			sink.Latest = p.cache
+		}
+		p.work.Go(func() error { return sink.Run(ctx) })
+	}
+}
+
+func (p *pipeline) stop(b *testing.B) {
+	p.end()
+	if err := p.work.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// await waits until the ticks of so many seconds are in the tables, with all that was made of them.
+func (p *pipeline) await(b *testing.B, seconds int) {
+	for look := time.Tick(pipelineLook); !p.ended(b, seconds); {
+		select {
+		case <-look:
+		case <-p.failed:
+			b.Fatal(p.work.Wait())
+		}
+	}
+}
+
+// replay returns how long a replay takes to make what the pipeline has made by now, beside it, and to find no difference.
+func (p *pipeline) replay(b *testing.B) time.Duration {
+	var prices uint64
+	if err := p.store.Conn().QueryRow(b.Context(), "SELECT count() FROM prices FINAL").Scan(&prices); err != nil {
+		b.Error(err)
+	}
+	replay := processors.Replay{
+		View: schemas.ViewAll, Verify: true, Unit: pricesUnit(8), Log: p.log, History: p.store, Logger: slog.New(slog.DiscardHandler),
+		Emit: func(any) error { return nil },
+	}
+	began := time.Now()
+	result, err := replay.Run(b.Context())
+	took := time.Since(began)
+	if err != nil || result.Differing > 0 || result.Outside > 0 || result.Compared < int64(prices) {
+		b.Errorf("got %+v, %v, want %d prices and all candles to be the same", result, err, prices)
+	}
+	return took
 }
 
 // pipelineLook is the time between two looks at whether a pipeline has ended: each asks the store.
 const pipelineLook = 50 * time.Millisecond
 
-// pipelineEnded reports whether every tick is in its table, the candles of the last minute are, and with them whatever the log
+// ended reports whether every tick of so many seconds is in its table, the candles of the minutes that closed are, and with them whatever the log
 // holds of prices and candles.
-func pipelineEnded(b *testing.B, store *history.Store, metrics *processors.Metrics, admin *kadm.Client) bool {
+func (p *pipeline) ended(b *testing.B, seconds int) bool {
 	for _, topic := range []string{schemas.TopicPrices, schemas.TopicCandles} {
-		ends, err := admin.ListEndOffsets(b.Context(), topic)
+		ends, err := p.admin.ListEndOffsets(b.Context(), topic)
 		if err != nil {
 			b.Fatal(err)
 		}
-		next := insertedOf(metrics, topic)
+		next := insertedOf(p.metrics, topic)
 		behind := false
 		ends.Each(func(end kadm.ListedOffset) { behind = behind || next[end.Partition] < end.Offset })
 		if behind {
 			return false
 		}
 	}
+	minutes := 0
+	if seconds == pipelineSeconds {
+		minutes = (pipelineSeconds + 59) / 60
+	}
 	var ticks, candles uint64
-	if err := store.Conn().
+	if err := p.store.Conn().
 		QueryRow(b.Context(), "SELECT (SELECT count() FROM ticks), (SELECT count() FROM candles_1m)").
 		Scan(&ticks, &candles); err != nil {
 		b.Fatal(err)
 	}
-	return ticks >= pipelinePerSec*pipelineSeconds && candles >= pipelineCoins*((pipelineSeconds+59)/60)
+	return ticks >= uint64(pipelinePerSec*seconds) && candles >= uint64(pipelineCoins*minutes)
 }
 
 // madeRows reads what the pipeline wrote into the log, as rows to insert.

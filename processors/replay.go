@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -68,6 +69,14 @@ type Replay struct {
 
 	// corrections are those that are obeyed with Corrected, else those that are not.
 	corrections *schemas.Corrections
+	emitting    sync.Mutex
+}
+
+// emit hands on what happens, one line at a time.
+func (r *Replay) emit(line any) error {
+	r.emitting.Lock()
+	defer r.emitting.Unlock()
+	return r.Emit(line)
 }
 
 // replayBatchRows bounds the memory of each partition that is folded.
@@ -168,50 +177,74 @@ func (r *Replay) rebuild(ctx context.Context, j *journal) (ReplayResult, error) 
 	if err := r.reportChanges(parts); err != nil {
 		return result, err
 	}
+	compared, err := r.compareTables(ctx, j, parts, reached)
+	if err != nil {
+		return result, err
+	}
 	reported := 0
-	for _, table := range viewTables(r.View) {
-		causes := causesOf(parts, table.topic)
-		made := make([]shadow.Bounds, len(causes))
-		bounds := make([]shadow.Bounds, len(causes))
-		for i, p := range causes {
-			made[i] = p.bounds(table)
-			bounds[i] = made[i]
-			if at, ok := reached[topicPartition{table.topic.Name, p.Partition}]; ok && at < bounds[i].Until {
-				bounds[i].Until, bounds[i].UntilTime = at, math.MinInt64
-			}
-		}
-		meter := r.meter("comparing " + table.Name)
-		found, err := shadow.Of(r.History).Compare(ctx, table.Name, j.Generation, bounds, mostDifferences-reported, meter.set)
-		if err != nil {
-			return result, err
-		}
-		for i := range found.Differences {
-			if err := r.Emit(&found.Differences[i]); err != nil {
+	for _, c := range compared {
+		differences := c.found.Differences
+		differences = differences[:min(len(differences), mostDifferences-reported)]
+		for i := range differences {
+			if err := r.emit(&differences[i]); err != nil {
 				return result, err
 			}
 		}
-		reported += len(found.Differences)
-		result.Compared += found.Compared
-		result.Differing += found.Differing
-		result.Outside += found.Outside
+		reported += len(differences)
+		result.Compared += c.found.Compared
+		result.Differing += c.found.Differing
+		result.Outside += c.found.Outside
 		if !r.To.IsZero() {
-			result.Outside += found.Beyond
+			result.Outside += c.found.Beyond
 		}
 		if !r.Verify {
-			if found.Differing > 0 {
-				restated, err := r.restate(ctx, j, table, parts, bounds)
+			if c.found.Differing > 0 {
+				restated, err := r.restate(ctx, j, c.table, parts, c.bounds)
 				if err != nil {
 					return result, err
 				}
 				result.Restated += restated
 			}
-			if err := shadow.Of(r.History).CarryOver(ctx, table.Name, j.Generation, made); err != nil {
+			if err := shadow.Of(r.History).CarryOver(ctx, c.table.Name, j.Generation, c.made); err != nil {
 				return result, err
 			}
 			faults.Hit("replay.carried")
 		}
 	}
 	return result, nil
+}
+
+// compared is a table and its shadow side by side.
+type compared struct {
+	table rebuilt
+	// made are the bounds of the rows that the replay makes, bounds those of the rows that were compared.
+	made, bounds []shadow.Bounds
+	found        shadow.Comparison
+}
+
+// compareTables compares all tables of the view: most are small, and take longer to ask about than to read.
+func (r *Replay) compareTables(ctx context.Context, j *journal, parts []*partReplay, reached map[topicPartition]int64) ([]compared, error) {
+	meter := r.meter("comparing")
+	tables := viewTables(r.View)
+	all := make([]compared, len(tables))
+	var steps []func(context.Context) error
+	for i, table := range tables {
+		c := &all[i]
+		c.table = table
+		for _, p := range causesOf(parts, table.topic) {
+			made := p.bounds(table)
+			bounds := made
+			if at, ok := reached[topicPartition{table.topic.Name, p.Partition}]; ok && at < bounds.Until {
+				bounds.Until, bounds.UntilTime = at, math.MinInt64
+			}
+			c.made, c.bounds = append(c.made, made), append(c.bounds, bounds)
+		}
+		steps = append(steps, func(ctx context.Context) (err error) {
+			c.found, err = shadow.Of(r.History).Compare(ctx, table.Name, j.Generation, c.bounds, mostDifferences, meter.part())
+			return err
+		})
+	}
+	return all, sideBySide(ctx, steps)
 }
 
 // causesOf are the parts of a replay that make the rows of a topic's tables, by their partition.
@@ -283,7 +316,7 @@ func (r *Replay) awaitLive(ctx context.Context, j *journal, parts []*partReplay)
 	if !r.Verify && !r.To.IsZero() {
 		return nil, fmt.Errorf("the live tables do not advance in %d partitions: rows behind --to cannot be carried over; start the processors first", len(behind))
 	}
-	return behind, r.Emit(&ReplayNote{Note: fmt.Sprintf("the live tables do not advance in %d partitions: what they have not inserted is not compared", len(behind))})
+	return behind, r.emit(&ReplayNote{Note: fmt.Sprintf("the live tables do not advance in %d partitions: what they have not inserted is not compared", len(behind))})
 }
 
 // inserted is the input offset below which a sink has inserted all rows of a partition, and whether

@@ -87,52 +87,49 @@ func (p *partReplay) bounds(t rebuilt) shadow.Bounds {
 	return b
 }
 
-// refold makes all rows of the view anew in the shadow tables, as far as the log reached when it began.
+// replayFolds makes all rows of the view anew in the shadow tables, as far as the log reached when it began. Partitions of ticks.v1 and the
+// topics of other folds are folded side by side.
 func (r *Replay) replayFolds(ctx context.Context, j *journal) (parts []*partReplay, err error) {
+	meter := r.meter("folding")
+	var folds []func(context.Context) error
 	topics := schemas.ViewTopics(r.View)
 	if slices.ContainsFunc(topics, fromTicks) {
-		if parts, err = r.replayTicks(ctx, j); err != nil {
+		var ends []int64
+		if parts, ends, err = r.locate(ctx, j); err != nil {
 			return nil, err
+		}
+		for i, p := range parts {
+			meter.expect(ends[i] - p.Resume)
+			folds = append(folds, func(ctx context.Context) error {
+				f := r.newPartFold(j, p)
+				f.meter = meter
+				return f.run(ctx, ends[i])
+			})
 		}
 	}
 	for _, topic := range topics {
-		var p *partReplay
+		replay := r.replayRaw
 		switch {
 		case topic.Minutes:
-			p, err = r.replayMinutes(ctx, j, topic.Name)
-		case !topic.Derived:
-			p, err = r.replayRaw(ctx, j, topic.Name)
-		default:
+			replay = r.replayMinutes
+		case topic.Derived:
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, p)
+		part := &partReplay{makes: topic.Name, Last: map[string]markEntry{}}
+		parts = append(parts, part)
+		folds = append(folds, func(ctx context.Context) error { return replay(ctx, j, part, meter) })
 	}
-	return parts, nil
+	return parts, sideBySide(ctx, folds)
 }
 
-// refoldTicks folds all partitions of ticks.v1.
-func (r *Replay) replayTicks(ctx context.Context, j *journal) ([]*partReplay, error) {
-	parts, ends, err := r.locate(ctx, j)
-	if err != nil {
-		return nil, err
-	}
-	meter := r.meter("folding")
-	for i, p := range parts {
-		meter.total += max(0, ends[i]-p.Resume)
-	}
+// sideBySide runs steps on all processors until one fails.
+func sideBySide(ctx context.Context, steps []func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, p := range parts {
-		g.Go(func() error {
-			f := r.newPartFold(j, p)
-			f.meter = meter
-			return f.run(ctx, ends[i])
-		})
+	for _, step := range steps {
+		g.Go(func() error { return step(ctx) })
 	}
-	return parts, g.Wait()
+	return g.Wait()
 }
 
 // locate states where each partition begins and where the log ends now.

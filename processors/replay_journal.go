@@ -110,7 +110,7 @@ func (r *Replay) open(ctx context.Context) (*journal, error) {
 		if err := j.enter(ctx, r.History, statePreparing); err != nil {
 			return nil, err
 		}
-	} else if err := r.Emit(&ReplayNote{Note: fmt.Sprintf("going on with replay %d, which was interrupted while %s", j.Generation, j.State)}); err != nil {
+	} else if err := r.emit(&ReplayNote{Note: fmt.Sprintf("going on with replay %d, which was interrupted while %s", j.Generation, j.State)}); err != nil {
 		return nil, err
 	} else if err := r.correct(ctx, j); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (r *Replay) correct(ctx context.Context, j *journal) (err error) {
 		return err
 	}
 	if n := len(r.corrections.All()); n > 0 && !r.Corrected && !r.Verify {
-		return r.Emit(&ReplayNote{Note: fmt.Sprintf("the log has %d corrections: this makes again what was published, and takes back what a replay --corrected restated", n)})
+		return r.emit(&ReplayNote{Note: fmt.Sprintf("the log has %d corrections: this makes again what was published, and takes back what a replay --corrected restated", n)})
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ const (
 	meterStep = 1_000
 )
 
-// meter reports how far a step has come. Safe for concurrent use.
+// meter reports how far a step has come. Safe for concurrent use: what is done side by side is one step.
 type meter struct {
 	emit  func(line any) error
 	step  string
@@ -24,7 +24,14 @@ type meter struct {
 }
 
 func (r *Replay) meter(step string) *meter {
-	return &meter{emit: r.Emit, step: step, began: time.Now()}
+	return &meter{emit: r.emit, step: step, began: time.Now()}
+}
+
+// expect adds to what there is to do.
+func (m *meter) expect(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.total += max(0, n)
 }
 
 func (m *meter) add(n int64) {
@@ -39,6 +46,18 @@ func (m *meter) set(done, total int64) {
 	defer m.mu.Unlock()
 	m.done, m.total = done, total
 	m.report()
+}
+
+// part is a meter of one of the things that the step consists of, which says how much of how much is done.
+func (m *meter) part() func(done, total int64) {
+	var before, expected int64
+	return func(done, total int64) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.done, m.total = m.done+done-before, m.total+total-expected
+		before, expected = done, total
+		m.report()
+	}
 }
 
 func (m *meter) report() {

@@ -19,37 +19,36 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// refoldMinutes folds anew the minutes whose rows a topic holds. It takes seconds, so nothing of it is kept in the journal: interrupted, it begins
+// replayMinutes folds anew the minutes whose rows a topic holds. It takes seconds, so nothing of it is kept in the journal: interrupted, it begins
 // again, and inserts the same rows.
 //
 // Where the log holds all inputs and all that was made of them, it begins with the first. Else it begins as a fold that is
 // started again does, at the first checkpoint that lies in the log with all that it needs; rows of minutes before lie outside.
-func (r *Replay) replayMinutes(ctx context.Context, j *journal, topic string) (*partReplay, error) {
-	part := &partReplay{makes: topic, Last: map[string]markEntry{}}
-	i := slices.IndexFunc(r.Minutes, func(m *Minutes) bool { return m.Output == topic })
+func (r *Replay) replayMinutes(ctx context.Context, j *journal, part *partReplay, meter *meter) error {
+	i := slices.IndexFunc(r.Minutes, func(m *Minutes) bool { return m.Output == part.makes })
 	if i < 0 {
 		part.Exact = true // nobody makes such rows
-		return part, nil
+		return nil
 	}
 	m := *r.Minutes[i]
 	m.Log, m.Logger = r.Log, r.Logger
 	starts, ends, err := m.Log.LogBounds(ctx, append([]string{m.Output}, m.Inputs...)...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	found, until, ok, err := m.firstCheckpoint(ctx, starts, ends)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !ok {
 		part.Until, part.UntilNow = math.MaxInt64, math.MaxInt64
-		return part, r.Emit(&ReplayNote{Note: "the log no longer holds all that a minute of " + m.Name + " is folded from: none is compared"})
+		return r.emit(&ReplayNote{Note: "the log no longer holds all that a minute of " + m.Name + " is folded from: none is compared"})
 	}
 	fold := m.New()
 	loaded := int64(0)
 	if found != nil {
 		if loaded, err = m.load(ctx, fold, found, until); err != nil {
-			return nil, fmt.Errorf("reading the state of %s: %w", m.Name, err)
+			return fmt.Errorf("reading the state of %s: %w", m.Name, err)
 		}
 	}
 	part.Exact = true
@@ -59,12 +58,12 @@ func (r *Replay) replayMinutes(ctx context.Context, j *journal, topic string) (*
 	f := &minuteReplay{
 		replay: r, part: part, fold: minuteFolder(fold, loaded), gen: j.Generation, most: cmp.Or(r.BatchRows, replayBatchRows),
 	}
-	err = m.readAgain(ctx, found, ends, r.meter("folding "+m.Name), f.close)
+	err = m.readAgain(ctx, found, ends, meter, f.close)
 	if err != nil && !errors.Is(err, errReachedTo) {
-		return nil, fmt.Errorf("replaying %s: %w", m.Name, err)
+		return fmt.Errorf("replaying %s: %w", m.Name, err)
 	}
 	part.Until, part.UntilNow = f.closed+1, f.closed
-	return part, f.flush(ctx)
+	return f.flush(ctx)
 }
 
 // minuteReplay collects the rows of minutes.
@@ -182,7 +181,7 @@ func (m *Minutes) readAgain(
 	}
 	join := newTimeJoin(byMinute, inputs, from)
 	for _, p := range join.partitions {
-		meter.total += max(0, ends[p.topic.Name][p.partition]-p.next)
+		meter.expect(ends[p.topic.Name][p.partition] - p.next)
 	}
 	return join.read(ctx, m.Log, ends, func(records []*kgo.Record) error {
 		meter.add(int64(len(records)))
@@ -190,19 +189,19 @@ func (m *Minutes) readAgain(
 	}, func(minute int64, records []joined, _ *eventsv1.Checkpoint) error { return fold(ctx, minute, records) })
 }
 
-// reread makes the rows of a topic of sources anew.
-func (r *Replay) replayRaw(ctx context.Context, j *journal, name string) (*partReplay, error) {
+// replayRaw makes the rows of a topic of sources anew.
+func (r *Replay) replayRaw(ctx context.Context, j *journal, part *partReplay, meter *meter) error {
+	name := part.makes
 	starts, ends, err := r.Log.LogBounds(ctx, name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	start, end := starts[name][0], ends[name][0]
-	part := &partReplay{makes: name, Exact: true, From: start, Until: end, Last: map[string]markEntry{}}
+	part.Exact, part.From, part.Until = true, start, end
 	if end > start {
 		part.Last[name] = markEntry{Offset: end - 1}
 	}
-	meter := r.meter("reading " + name)
-	meter.total = end - start
+	meter.expect(end - start)
 	most := cmp.Or(r.BatchRows, replayBatchRows)
 	var batch rows.Batch
 	err = stream.ReadRange(ctx, r.Log, name, 0, start, end, func(rec *kgo.Record) error {
@@ -218,9 +217,9 @@ func (r *Replay) replayRaw(ctx context.Context, j *journal, name string) (*partR
 		return r.insertShadow(ctx, &batch, j.Generation)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("replaying %s: %w", name, err)
+		return fmt.Errorf("replaying %s: %w", name, err)
 	}
-	return part, r.insertShadow(ctx, &batch, j.Generation)
+	return r.insertShadow(ctx, &batch, j.Generation)
 }
 
 // unixNano is 0 for the zero time.

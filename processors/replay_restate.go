@@ -75,7 +75,7 @@ func (r *Replay) restate(ctx context.Context, j *journal, table rebuilt, parts [
 	faults.Hit("replay.restated")
 	j.Restating.Tables = append(j.Restating.Tables, restatedTable{table.Name, table.topic.View, found})
 	if rest := found.All() - found.Listed; rest > 0 {
-		err = r.Emit(&ReplayNote{Note: fmt.Sprintf("%d rows of %s change: the first %d by time are recorded one by one, the other %d are counted in v_restated_tables",
+		err = r.emit(&ReplayNote{Note: fmt.Sprintf("%d rows of %s change: the first %d by time are recorded one by one, the other %d are counted in v_restated_tables",
 			found.All(), table.Name, found.Listed, rest)})
 	}
 	return found.All(), err

@@ -77,7 +77,7 @@ func (r *Replay) reportChanges(parts []*partReplay) error {
 		}
 	}
 	for _, change := range slices.Sorted(maps.Keys(changes)) {
-		if err := r.Emit(&ReplayChange{change, changes[change]}); err != nil {
+		if err := r.emit(&ReplayChange{change, changes[change]}); err != nil {
 			return err
 		}
 	}
