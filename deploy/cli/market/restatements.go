@@ -75,7 +75,7 @@ func showRestatements(out *command.Output, answer restatementsAnswer) {
 		out.Row("TIME", "CAUSE", "TABLE", "KIND", "KEY", "BEFORE", "AFTER", "OTHER COLUMNS")
 	}
 	for _, r := range answer.Restatements {
-		out.Row(clock(r.Time), r.Cause, r.Table, r.Kind, named(r.Key), named(r.Before), named(r.After), orDash(strings.Join(r.Others, " ")))
+		out.Row(clock(r.Time), shortCause(r.Cause), r.Table, r.Kind, named(r.Key), named(r.Before), named(r.After), orDash(strings.Join(r.Others, " ")))
 	}
 	for _, t := range answer.Unlisted {
 		out.Text("%s: %d more rows of %s were restated and are only counted", clock(t.Time), t.Rows, t.Table)
@@ -83,6 +83,16 @@ func showRestatements(out *command.Output, answer restatementsAnswer) {
 	if answer.Meta.Next != "" {
 		out.Text("--cursor %s shows more", answer.Meta.Next)
 	}
+}
+
+// shortCause is a cause with the first digits of a file's hash: the whole one is as wide as a terminal, and the other formats have it.
+func shortCause(cause string) string {
+	const digits = 12
+	what, hash, _ := strings.Cut(cause, " ")
+	if what != "import" || len(hash) <= digits {
+		return cause
+	}
+	return what + " " + hash[:digits] + "…"
 }
 
 // named are values with their names, in the order of these.

@@ -33,7 +33,7 @@ func (r *Reader) Ask(ctx context.Context, client string, parameters url.Values, 
 	c, err := r.ready(ctx)
 	if err != nil {
 		b.finish()
-		return r.refusal(http.StatusServiceUnavailable, 236, "ABORTED", err.Error()), nil
+		return r.refusal(http.StatusServiceUnavailable, 236, "ABORTED", notReady(err)), nil
 	}
 	b.asked = r.ask(c)
 	b.asked.ends = time.Now().Add(r.opt.Known.Time + overTime)
@@ -62,6 +62,9 @@ func (r *Reader) Ask(ctx context.Context, client string, parameters url.Values, 
 	}
 	return r.refusal(http.StatusServiceUnavailable, 236, "ABORTED", "the process that ran the statement ended"+r.why(c)+"; it is started again with the next one"), nil
 }
+
+// notReady states that a statement was not run, and the remedy.
+func notReady(err error) string { return err.Error() + "; the statement was not run: send it again" }
 
 // refusal is an answer of this process's own, in the form of the engine's.
 func (r *Reader) refusal(status, code int, name, text string) *http.Response {

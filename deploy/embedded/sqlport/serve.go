@@ -126,7 +126,7 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 	c, err := r.ready(q.Context())
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		r.refuse(w, http.StatusServiceUnavailable, 236, "ABORTED", err.Error())
+		r.refuse(w, http.StatusServiceUnavailable, 236, "ABORTED", notReady(err))
 		return
 	}
 	a := r.ask(c)
