@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,13 +28,15 @@ const (
 	latencyCoins   = 50
 	latencySeconds = 40
 	latencyWarming = 5
+	// ticksCoins is how many coins a client of the channel of ticks may follow.
+	ticksCoins = 20
 )
 
 // BenchmarkWireToSubscriber asks how long a trade takes from an exchange's wire through the log, which
 // it passes three times, to a subscriber of the stream. Prices are published once a second, so that a
 // trade waits half a second on average by design: wire- measures the whole way, pulse- what remains of it
-// from the end of the second in which the trade was sent. hop- is the limit: one record through the same
-// broker, in the same seconds.
+// from the end of the second in which the trade was sent, and ticks- is the way of the trade itself to who follows the ticks of the first
+// coins, which passes the log twice and waits for no second. hop- is the limit: one record through the same broker, in the same seconds.
 func BenchmarkWireToSubscriber(b *testing.B) {
 	program := build(b)
 	var bases []string
@@ -54,9 +57,9 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 		b.Fatalf("nobody subscribed to the venue within %s:\n%s", patience, p.output)
 	}
 	for b.Loop() {
-		var wire, pulse, hops []float64
+		var wire, pulse, ticks, hops []float64
 		ctx, cancel := context.WithCancel(b.Context())
-		seen := make(chan arrival, 2*latencyCoins*latencySeconds)
+		seen, seenTicks := make(chan arrival, 2*latencyCoins*latencySeconds), make(chan arrival, 2*ticksCoins*latencySeconds)
 		var all sync.WaitGroup
 		all.Go(func() { hops = hop(ctx, b, in) })
 		sent := map[string]time.Time{}
@@ -64,7 +67,10 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 		for second := range latencyWarming + latencySeconds {
 			if second == latencyWarming {
 				// By now each coin has a price and is sent.
-				if err := subscribe(ctx, &all, in.rest, seen); err != nil {
+				if err := subscribe(ctx, &all, in.rest, "", "price_update", seen); err != nil {
+					b.Fatal(err)
+				}
+				if err := subscribe(ctx, &all, in.rest, "?channels=ticks&symbols="+strings.Join(bases[:ticksCoins], ","), "ticks", seenTicks); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -86,6 +92,12 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 		cancel()
 		all.Wait()
 		close(seen)
+		close(seenTicks)
+		for a := range seenTicks {
+			if when, ours := sent[a.key]; ours {
+				ticks = append(ticks, milliseconds(a.at.Sub(when)))
+			}
+		}
 		for a := range seen {
 			when, ours := sent[a.key]
 			if !ours {
@@ -95,13 +107,15 @@ func BenchmarkWireToSubscriber(b *testing.B) {
 			wire = append(wire, milliseconds(a.at.Sub(when)))
 			pulse = append(pulse, milliseconds(a.at.Sub(when.Truncate(time.Second).Add(time.Second))))
 		}
-		if len(wire) == 0 || len(hops) == 0 {
-			b.Fatalf("%d trades and %d records arrived", len(wire), len(hops))
+		if len(wire) == 0 || len(hops) == 0 || len(ticks) < ticksCoins*(latencySeconds-1) {
+			b.Fatalf("%d trades as prices, %d as ticks and %d records arrived", len(wire), len(ticks), len(hops))
 		}
 		b.ReportMetric(middle(wire), "wire-p50-ms")
 		b.ReportMetric(nearly(wire), "wire-p99-ms")
 		b.ReportMetric(middle(pulse), "pulse-p50-ms")
 		b.ReportMetric(nearly(pulse), "pulse-p99-ms")
+		b.ReportMetric(middle(ticks), "ticks-p50-ms")
+		b.ReportMetric(nearly(ticks), "ticks-p99-ms")
 		b.ReportMetric(middle(hops), "hop-p50-ms")
 		b.ReportMetric(nearly(hops), "hop-p99-ms")
 		b.ReportMetric(float64(len(wire)), "trades")
@@ -119,9 +133,18 @@ type arrival struct {
 
 func key(symbol string, price float64) string { return fmt.Sprint(symbol, " ", price) }
 
-// subscribe follows the stream until ctx ends.
-func subscribe(ctx context.Context, all *sync.WaitGroup, rest string, seen chan<- arrival) error {
-	conn, _, err := websocket.Dial(ctx, "ws://"+rest+"/api/v1/prices/ws", nil)
+// number is a JSON number, or a decimal as text.
+type number float64
+
+func (n *number) UnmarshalJSON(text []byte) error {
+	value, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
+	*n = number(value)
+	return err
+}
+
+// subscribe follows messages of a kind of the stream until ctx ends.
+func subscribe(ctx context.Context, all *sync.WaitGroup, rest, selection, kind string, seen chan<- arrival) error {
+	conn, _, err := websocket.Dial(ctx, "ws://"+rest+"/api/v1/prices/ws"+selection, nil)
 	if err != nil {
 		return fmt.Errorf("subscribing: %w", err)
 	}
@@ -138,14 +161,14 @@ func subscribe(ctx context.Context, all *sync.WaitGroup, rest string, seen chan<
 				Type string
 				Data []struct {
 					Symbol string
-					Price  float64
+					Price  number
 				}
 			}
-			if json.Unmarshal(text, &frame) != nil || frame.Type != "price_update" {
+			if json.Unmarshal(text, &frame) != nil || frame.Type != kind {
 				continue
 			}
 			for _, e := range frame.Data {
-				seen <- arrival{key(e.Symbol, e.Price), at}
+				seen <- arrival{key(e.Symbol, float64(e.Price)), at}
 			}
 		}
 	})

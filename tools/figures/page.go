@@ -92,11 +92,13 @@ var sections = []section{
 		{"ms until 99 % have them, half of all stalled", source{fanOut, "half-stalled-p99-ms"}, source{fanOut, "p99-ms"}, "none stalled", 0, 1.2},
 		{"ms until the last has them, half of all stalled", source{fanOut, "half-stalled-last-ms"}, source{fanOut, "last-ms"}, "none stalled", 0, 1.2},
 	}},
-	{"From an exchange's wire to a subscriber", "One trade a coin and second, of 50 coins, through the log, which it passes three times. Prices are published once a second, so that a trade waits half a second on average by design; the rows from the second's end leave that out.", []figure{
+	{"From an exchange's wire to a subscriber", "One trade a coin and second, of 50 coins, through the log, which it passes three times. Prices are published once a second, so that a trade waits half a second on average by design; the rows from the second's end leave that out. Who follows the channel `ticks` gets the trade itself, which has passed the log twice.", []figure{
 		{"ms from the wire, median", source{wire, "wire-p50-ms"}, source{}, "", 0, 0},
 		{"ms from the wire, 99 %", source{wire, "wire-p99-ms"}, source{}, "", 0, 0},
 		{"ms from the second's end, median", source{wire, "pulse-p50-ms"}, source{wire, "hop-p50-ms"}, "one record through the same log, once", 0, 0},
 		{"ms from the second's end, 99 %", source{wire, "pulse-p99-ms"}, source{wire, "hop-p99-ms"}, "one record through the same log, once", 0, 0},
+		{"ms from the wire as a tick, median", source{wire, "ticks-p50-ms"}, source{}, "", 0, 20},
+		{"ms from the wire as a tick, 99 %", source{wire, "ticks-p99-ms"}, source{wire, "hop-p99-ms"}, "one record through the same log, once", 0, 0},
 	}},
 	{"Folds", "On one core, of 500 coins on 15 venues, with what goes into the log; the kernel is the rule of aggregation alone. The goal of 60 ns was set for a median of 20 numbers that are kept in order while one changes, which is the limit beside it. The rule is more: whether an input is fresh, what it weighs and whether it is an outlier depend on the second that is evaluated and on the first median, so that all inputs are looked at anew, and confidence, score, range and volume come with the price.", []figure{
 		{"ns a price evaluated", source{"Median_500Coins15Venues", "ns/evaluation"}, source{kernel, "ns/evaluation"}, "the kernel alone", 0, 0},
