@@ -49,10 +49,12 @@ type RatePoint struct {
 
 // RateStats are over all intervals, also where fewer points are answered. Without a rate only the number of points is reported.
 type RateStats struct {
-	MinRate     *float64 `json:"minRate,omitempty" doc:"Lowest low"`
-	MaxRate     *float64 `json:"maxRate,omitempty" doc:"Highest high"`
-	AvgRate     *float64 `json:"avgRate,omitempty" doc:"Mean of the closes"`
-	ChangePct   *float64 `json:"changePct,omitempty" doc:"Change from the first open to the last close, percent"`
+	MinRate     *float64 `json:"minRate,omitempty" explain:"rate-chart-stats/{coinId}/{category}/{provider}/{resolution}/{from}/{until}/minRate" doc:"Lowest low"`
+	MaxRate     *float64 `json:"maxRate,omitempty" explain:"rate-chart-stats/{coinId}/{category}/{provider}/{resolution}/{from}/{until}/maxRate" doc:"Highest high"`
+	AvgRate     *float64 `json:"avgRate,omitempty" explain:"rate-chart-stats/{coinId}/{category}/{provider}/{resolution}/{from}/{until}/avgRate" doc:"Mean of the closes"`
+	ChangePct   *float64 `json:"changePct,omitempty" explain:"rate-chart-stats/{coinId}/{category}/{provider}/{resolution}/{from}/{until}/changePct" doc:"Change from the first open to the last close, percent"`
+	From        string   `json:"from,omitempty" format:"date-time" doc:"Start of the first interval"`
+	Until       string   `json:"until,omitempty" format:"date-time" doc:"The minute up to which rates are in the last interval; its start if there are none of it yet"`
 	TotalPoints int      `json:"totalPoints" doc:"Number of points returned"`
 }
 
@@ -81,17 +83,16 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 		return query.Answer{}, u.unknown(r.Text("coinId"))
 	}
 	frame := named(r.Text("timeframe"))
-	series, err := u.charted.Read(ctx, views.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")),
+	read, err := u.charted.Read(ctx, views.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")),
 		Step: frame.step, Intervals: r.HistoryIntervals(frame.intervals, frame.step, "timeframe")}, r.Now)
 	if err != nil {
 		return query.Answer{}, fmt.Errorf("reading the rates of %s: %w", coin.ID, err)
 	}
-	if name := r.Text("provider"); name != "" && len(series) == 0 && !u.knows(name) {
+	if name := r.Text("provider"); name != "" && len(read.Series) == 0 && !u.knows(name) {
 		return query.Answer{}, query.NotFound("no provider has the slug %q", strings.ToValidUTF8(name, "�"))
 	}
-	line := medians(series)
 	open := r.Now.UTC().Truncate(frame.step)
-	body := RateChartBody{Data: drawRates(line, open, r.Text("format"))}
+	body := RateChartBody{Data: drawRates(views.MedianRates(read.Series), open, read.Until, r.Text("format"))}
 	if body.Data.Provider = strings.ToLower(strings.Clone(r.Text("provider"))); body.Data.Provider == "" {
 		body.Data.Provider = views.AllProviders
 	}
@@ -101,7 +102,7 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 		body.Meta.Reason = "no_rates"
 	}
 	answer, err := query.Encode(body)
-	answer.Simulated = slices.ContainsFunc(series, func(s views.RateSeries) bool { return s.Simulated })
+	answer.Simulated = slices.ContainsFunc(read.Series, func(s views.RateSeries) bool { return s.Simulated })
 	return answer, err
 }
 
@@ -112,45 +113,13 @@ func (u *Unit) knows(provider string) bool {
 		slices.ContainsFunc(yieldStore.Entries, func(e *eventsv1.RateEntry) bool { return strings.EqualFold(e.Provider, provider) })
 }
 
-// rated is the median of the rates of providers in an interval, as a candle.
-type rated struct {
-	schemas.Candle
-	providers int
-}
-
-// medians makes one line of the series of providers.
-func medians(series []views.RateSeries) []rated {
-	byStart := map[time.Time][]views.RateSeriesPoint{}
-	for _, s := range series {
-		for _, p := range s.Points {
-			byStart[p.Start] = append(byStart[p.Start], p)
-		}
-	}
-	line := make([]rated, 0, len(byStart))
-	for start, points := range byStart {
-		of := func(value func(views.RateSeriesPoint) float64) float64 {
-			values := make([]float64, len(points))
-			for i, p := range points {
-				values[i] = value(p)
-			}
-			return views.SumRates(values).Median
-		}
-		line = append(line, rated{schemas.Candle{
-			Start: start, Open: of(func(p views.RateSeriesPoint) float64 { return p.Open }), High: of(func(p views.RateSeriesPoint) float64 { return p.High }),
-			Low: of(func(p views.RateSeriesPoint) float64 { return p.Low }), Close: of(func(p views.RateSeriesPoint) float64 { return p.Close }),
-		}, len(points)})
-	}
-	slices.SortFunc(line, func(a, b rated) int { return a.Start.Compare(b.Start) })
-	return line
-}
-
-func drawRates(line []rated, open time.Time, format string) (c RateChart) {
+func drawRates(line []views.MedianRate, open, until time.Time, format string) (c RateChart) {
 	candles := make([]schemas.Candle, len(line))
 	providers := make(map[time.Time]int, len(line))
 	for i, r := range line {
-		candles[i], providers[r.Start] = r.Candle, r.providers
+		candles[i], providers[r.Start] = r.Candle, r.Providers
 	}
-	c.Stats = rateStats(candles)
+	c.Stats = rateStats(candles, until)
 	if format == formatSimple {
 		c.Rates = [][2]float64{}
 		for _, i := range triangles(candles, maxPoints) {
@@ -170,10 +139,10 @@ func drawRates(line []rated, open time.Time, format string) (c RateChart) {
 	return c
 }
 
-func rateStats(candles []schemas.Candle) RateStats {
+func rateStats(candles []schemas.Candle, until time.Time) RateStats {
 	s, ok := views.StatsOf(candles)
 	if !ok {
 		return RateStats{}
 	}
-	return RateStats{MinRate: &s.Min, MaxRate: &s.Max, AvgRate: &s.Mean, ChangePct: s.ChangePct}
+	return RateStats{MinRate: &s.Min, MaxRate: &s.Max, AvgRate: &s.Mean, ChangePct: s.ChangePct, From: query.FormatTime(candles[0].Start.UnixNano()), Until: query.FormatTime(until.UnixNano())}
 }

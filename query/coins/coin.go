@@ -44,7 +44,7 @@ type Coin struct {
 	IsStale                  bool                     `json:"isStale,omitempty" doc:"The newest minute of these numbers ended more than three minutes ago"`
 	Inactive                 bool                     `json:"inactive,omitempty" doc:"Known to the source, but no longer traded"`
 	Links                    map[string][]string      `json:"links,omitempty" doc:"Addresses by kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper"`
-	Developer                map[string]float64       `json:"developer,omitempty" doc:"Statistics of the repositories by name"`
+	Developer                map[string]float64       `json:"developer,omitempty" explain:"developer/{id}/{key}" doc:"Statistics of the repositories by name"`
 	Attribution              []Attribution            `json:"attribution" doc:"Source of the description"`
 	Ambiguous                bool                     `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives             []views.Alternative      `json:"alternatives,omitempty"`

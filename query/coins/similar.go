@@ -21,7 +21,7 @@ type SimilarBody struct {
 type SimilarCoin struct {
 	Compact
 	ImageURL   string  `json:"imageUrl,omitempty"`
-	Similarity float64 `json:"similarity" minimum:"0" maximum:"1" doc:"Jaccard similarity of the categories: shared ones divided by all of either"`
+	Similarity float64 `json:"similarity" explain:"similarity/{coinId}/{id}" minimum:"0" maximum:"1" doc:"Jaccard similarity of the categories: shared ones divided by all of either"`
 }
 
 func (u *Unit) similar() query.Endpoint {

@@ -26,6 +26,8 @@ var forms = map[string]form{
 	"chart-point": {"chart-point/{coin}/{interval}/{start}", "Point of a chart or a price history, by the start of its interval: the last price in it, up to now; interval 5m, 1h or hourly, 1d or daily", 4, 4},
 	"chart":       {"chart/{coin}/{interval}/{from}/{until}/{field}", "What the price of a coin did in the intervals (5m, 1h or 1d) from the start of one until a second: " + strings.Join(chartFieldNames(), ", "), 6, 6},
 	"sparkline":   {"sparkline/{coin}/{until}/{left}", "Number of the sparkline of a coin's row, by sparklineUntil and how many numbers follow it: the close of an hour, the last one the price of the row", 4, 4},
+	"developer":   {"developer/{coin}/{statistic}", "What a source counts of the source code of a coin, by its own name of it", 3, 3},
+	"similarity":  {"similarity/{coin}/{coin}", "How many of the categories of two coins both have: 1 for all, 0 for none", 3, 3},
 	"peg":         {"peg/{coin}[/{field}]", "Deviation of a stablecoin from its peg, in bps; or " + strings.Join(pegFieldNames(), ", "), 2, 3},
 	"peg-point":   {"peg-point/{coin}/{time}[/price]", "Point of the history of a stablecoin's peg, in bps, by the end of its candle; or the price then", 3, 4},
 	"fiat":        {"fiat/{currency}", "Units of a currency for one US dollar", 2, 2},
@@ -34,17 +36,19 @@ var forms = map[string]form{
 	"movers":      {"movers/{ranks}/{minVolume}/{field}", "Number of coins of a segment of ranks (" + strings.Join(moverRanges, ", ") + ") that rose or fell within 24 hours, with at least a volume in USD: " + strings.Join(moversFieldNames(), ", "), 4, 4},
 	"metric": {"metric/{metric}/{time}", "Point of a series, by the end of its minute, Unix seconds: " + strings.Join(metricNames(), ", ") +
 		"; or metric/{metric}/{hourly or daily}/{start}/{field} of what it did in a step: " + strings.Join(metricCandleNames(), ", "), 3, 5},
-	"sentiment":      {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
-	"fear-greed":     {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components; or fear-greed/days/{time}, a source's value of a day", 1, 3},
-	"defi":           {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 8},
-	"rate":           {"rate/{provider}/{category}/{pool or symbol}", "Yield or borrowing rate, APY in percent; in category price what a venue contributes to the price of a coin, USD, by its symbol; the id that lists have of it is taken too", 4, 12},
-	"rate-term":      {"rate-term/{term}/{provider}/{category}/{pool or symbol}", "What comes with a rate: " + strings.Join(rateTermNames(), ", "), 5, 13},
-	"provider-rates": {"provider-rates/{provider}/{category}/{field}", "Statistic of the rates of a provider in a category, of all coins: " + strings.Join(providerStatistics, ", "), 4, 4},
-	"venue-price":    {"venue-price/{field}/{venue}/{symbol}", "Number of a market that a price is made from, by the venue's symbol of it: its price in the asset that it is quoted in; or rateUsed, what that costs in USD, or deviationBps, how far it lies from the peg of a stablecoin", 4, 8},
-	"vs":             {"vs/{currency}", "What a unit of a currency that prices can be stated in costs, USD", 2, 2},
-	rateHistoryForm:  {rateHistoryForm + "/{field}/{start}/{end}/{provider}/{category}/{id}", "What a rate was when it was reported, where start and end are equal, or what it did in an hour or a day, by the id that histories have of it: " + strings.Join(rateHistoryFieldNames(), ", "), 7, 15},
-	rateSeriesForm:   {rateSeriesForm + "/{provider}/{coin}/{category}/{interval}/{start}[/{field}]", "Point of the series of a provider's rates of a coin, interval 5m, 1h or 1d: close (default), " + strings.Join(rateSeriesFields[:3], ", "), 6, 7},
-	rateChartForm:    {rateChartForm + "/{coin}/{category}/{provider or all}/{interval}/{start}/{field}", "Point of a chart of rates, the median over providers: " + strings.Join(rateSeriesFields, ", ") + ", or providers, the number of them", 7, 7},
+	"sentiment":         {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
+	"fear-greed":        {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components; or fear-greed/days/{time}, a source's value of a day", 1, 3},
+	"defi":              {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 8},
+	"rate":              {"rate/{provider}/{category}/{pool or symbol}", "Yield or borrowing rate, APY in percent; in category price what a venue contributes to the price of a coin, USD, by its symbol; the id that lists have of it is taken too", 4, 12},
+	"rate-term":         {"rate-term/{term}/{provider}/{category}/{pool or symbol}", "What comes with a rate: " + strings.Join(rateTermNames(), ", "), 5, 13},
+	"provider-rates":    {"provider-rates/{provider}/{category}/{field}", "Statistic of the rates of a provider in a category, of all coins: " + strings.Join(providerStatistics, ", "), 4, 4},
+	"venue-price":       {"venue-price/{field}/{venue}/{symbol}", "Number of a market that a price is made from, by the venue's symbol of it: its price in the asset that it is quoted in; or rateUsed, what that costs in USD, or deviationBps, how far it lies from the peg of a stablecoin", 4, 8},
+	"vs":                {"vs/{currency}", "What a unit of a currency that prices can be stated in costs, USD", 2, 2},
+	rateHistoryForm:     {rateHistoryForm + "/{field}/{start}/{end}/{provider}/{category}/{id}", "What a rate was when it was reported, where start and end are equal, or what it did in an hour or a day, by the id that histories have of it: " + strings.Join(rateHistoryFieldNames(), ", "), 7, 15},
+	rateSeriesForm:      {rateSeriesForm + "/{provider}/{coin}/{category}/{interval}/{start}[/{field}]", "Point of the series of a provider's rates of a coin, interval 5m, 1h or 1d: close (default), " + strings.Join(rateSeriesFields[:3], ", "), 6, 7},
+	rateChartForm:       {rateChartForm + "/{coin}/{category}/{provider or all}/{interval}/{start}/{field}", "Point of a chart of rates, the median over providers: " + strings.Join(rateSeriesFields, ", ") + ", or providers, the number of them", 7, 7},
+	rateChartStatsForm:  {rateChartStatsForm + "/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}", "What the points of a chart of rates did from the start of an interval (5m, 1h or 1d) until a minute: " + strings.Join(rateStatNames()[:chartStats], ", "), 8, 8},
+	rateSeriesStatsForm: {rateSeriesStatsForm + "/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field}", "The same of the series of a provider's rates of a coin: " + strings.Join(rateStatNames(), ", "), 8, 8},
 	"rate-statistics": {"rate-statistics/{coin}/{category}/{field}", "Statistic of the rates of a coin in a category, lending, staking or borrowing, in percent, or of its providers' prices, category price, in USD: " +
 		strings.Join(rateStatisticNames(), ", "), 4, 4},
 	"earn": {"earn/{product}/{variant}/[tiers/{from}/]{field}", "Variant of an earn product: " + strings.Join(earnFieldNames(), ", ") + "; of a tier " + strings.Join(earnTierFields, ", "), 4, 14},
@@ -53,7 +57,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "chart-point", "chart", "sparkline", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm}
+var ordered = []string{"price", "market", "candle", "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm}
 
 // namesOf are the names of the numbers of a family.
 func namesOf[T any](fields []T, name func(T) string) []string {

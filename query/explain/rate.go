@@ -160,10 +160,13 @@ func (w *work) loggedRates(ctx context.Context, last int64) ([]loggedRate, error
 		return nil, err
 	}
 	w.ratesOf = last
-	w.rates = slices.SortedFunc(maps.Values(standing), func(a, b loggedRate) int {
-		return cmp.Or(strings.Compare(a.entry.Source, b.entry.Source), strings.Compare(a.entry.Category, b.entry.Category), strings.Compare(a.entry.Pool, b.entry.Pool))
-	})
+	w.rates = slices.SortedFunc(maps.Values(standing), inOrder)
 	return w.rates, nil
+}
+
+// inOrder is the order in which rates are added up.
+func inOrder(a, b loggedRate) int {
+	return cmp.Or(strings.Compare(a.entry.Source, b.entry.Source), strings.Compare(a.entry.Category, b.entry.Category), strings.Compare(a.entry.Pool, b.entry.Pool))
 }
 
 func compounded(compounding string) string {

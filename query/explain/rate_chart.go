@@ -49,8 +49,7 @@ func (w *work) rateChart(ctx context.Context, name string, parts []string, depth
 			again = append(again, rateSeriesValue(*p.again, of))
 		}
 	}
-	number := strings.Join([]string{rateChartForm, l.coinID, l.category, parts[3], l.interval, l.start.Format(time.RFC3339), field}, "/")
-	n := headline(number, nil, percent, l.start.UnixNano())
+	n := headline(l.chartNumber(parts[3], field), nil, percent, l.start.UnixNano())
 	if n.Method = (&Method{Name: "median-of-providers", Version: 1, Formula: "median over the providers of the " + field + " of each one's series"}); field == providersField {
 		n.Unit, n.Method.Formula = "", "number of providers that have a point then"
 		n.Value = known(float64(len(served)))
@@ -74,4 +73,9 @@ func (w *work) rateChart(ctx context.Context, name string, parts []string, depth
 	}
 	n.fewer(false)
 	return n, nil
+}
+
+// chartNumber names a number of the point of a chart, of all providers or of one.
+func (l rateLine) chartNumber(provider, field string) string {
+	return strings.Join([]string{rateChartForm, l.coinID, l.category, provider, l.interval, l.start.Format(time.RFC3339), field}, "/")
 }

@@ -129,12 +129,12 @@ func (w *work) rateLine(ctx context.Context, l rateLine, field string) (map[stri
 	}
 	holds := w.ratesHold(l)
 	back := int(w.now.UTC().Truncate(l.step).Sub(l.start) / l.step)
-	series, err := w.RateCharts.Read(ctx, views.RateChart{CoinID: l.coinID, Category: l.category, Provider: l.provider, Step: l.step, Intervals: back + int(holds/l.step) + 2}, w.now)
+	read, err := w.RateCharts.Read(ctx, views.RateChart{CoinID: l.coinID, Category: l.category, Provider: l.provider, Step: l.step, Intervals: back + int(holds/l.step) + 2}, w.now)
 	if err != nil {
 		return nil, err
 	}
 	points := map[string]*providerPoint{}
-	for _, s := range series {
+	for _, s := range read.Series {
 		w.simulated = w.simulated || s.Simulated
 		for _, p := range s.Points {
 			if p.Start.Equal(l.start) {

@@ -70,6 +70,8 @@ type History interface {
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 	// FearGreedHistory returns what sources published of the days that begin in [from, to), by day.
 	FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error)
+	// RateSeries returns series of rates by provider, coin and category, in steps of minutes, of an hour or a day.
+	RateSeries(ctx context.Context, q views.RateQuery) ([]views.RateSeries, error)
 	// RateHistory returns single rates, or what they did in hours and days, the newest first.
 	RateHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
@@ -249,7 +251,7 @@ func plannedTime(parts []string) (time.Time, bool) {
 	switch parts[0] {
 	case rateHistoryForm:
 		return instant(parts[3])
-	case rateSeriesForm, rateChartForm:
+	case rateSeriesForm, rateChartForm, rateChartStatsForm, rateSeriesStatsForm:
 		start, ok := instant(parts[5])
 		return start.Add(intervals[chartIntervals[parts[4]]]), ok
 	}
@@ -322,6 +324,22 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 			return nil, err
 		}
 		return w.chart(ctx, coin, name, parts, depth)
+	case "developer":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.developer(ctx, coin, name, parts)
+	case "similarity":
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		other, err := w.coin(name, parts, 2)
+		if err != nil {
+			return nil, err
+		}
+		return w.similarity(ctx, coin, other)
 	case "peg":
 		coin, err := w.coin(name, parts, 1)
 		if err != nil {
@@ -360,6 +378,8 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.seriesPoint(ctx, name, parts, depth)
 	case rateChartForm:
 		return w.rateChart(ctx, name, parts, depth)
+	case rateChartStatsForm, rateSeriesStatsForm:
+		return w.rateStat(ctx, name, parts, depth)
 	case rateHistoryForm:
 		return w.ratePast(ctx, name, parts, depth)
 	case "rate-term":

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
@@ -53,17 +54,19 @@ type Series struct {
 	Category     string       `json:"category" enum:"lending,staking,borrowing"`
 	Points       [][2]float64 `json:"points" explain:"rate-series/{provider}/{coinId}/{category}/1d/{0}/close" doc:"Oldest first: start of the day in milliseconds, last rate of the day in percent per year; the last point is today's"`
 	Stats        SeriesStats  `json:"stats"`
-	TVLUSD       *float64     `json:"tvlUsd,omitempty" doc:"The latest reported rate"`
+	TVLUSD       *float64     `json:"tvlUsd,omitempty" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{stats.from}/{stats.until}/tvlUsd" doc:"As last reported"`
 	Simulated    bool         `json:"simulated,omitempty"`
 }
 
 // SeriesStats are over all points of a series.
 type SeriesStats struct {
-	MinRate    float64  `json:"minRate" doc:"Lowest within a day"`
-	MaxRate    float64  `json:"maxRate" doc:"Highest within a day"`
-	AvgRate    float64  `json:"avgRate" doc:"Mean of the points"`
-	LatestRate float64  `json:"latestRate"`
-	ChangePct  *float64 `json:"changePct,omitempty" doc:"Change from the first open to the latest rate, percent"`
+	MinRate    float64  `json:"minRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/minRate" doc:"Lowest within a day"`
+	MaxRate    float64  `json:"maxRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/maxRate" doc:"Highest within a day"`
+	AvgRate    float64  `json:"avgRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/avgRate" doc:"Mean of the points"`
+	LatestRate float64  `json:"latestRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/latestRate"`
+	ChangePct  *float64 `json:"changePct,omitempty" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/changePct" doc:"Change from the first open to the latest rate, percent"`
+	From       string   `json:"from" format:"date-time" doc:"Start of the first day"`
+	Until      string   `json:"until" format:"date-time" doc:"The minute up to which rates are in today's point; the start of today if there are none of it yet"`
 }
 
 // Excluded is a provider that was left out.
@@ -138,16 +141,16 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 }
 
 // fill adds the series of the providers that serve the country.
-func (u *Unit) fill(body *SeriesBody, ix *index, chart views.RateChart, read []views.RateSeries, country string, limit int) (simulated bool) {
+func (u *Unit) fill(body *SeriesBody, ix *index, chart views.RateChart, read views.RateReading, country string, limit int) (simulated bool) {
 	all := []Series{}
-	for _, series := range read {
+	for _, series := range read.Series {
 		if len(series.Points) == 0 {
 			continue
 		}
 		available, source := u.available(ix, series.Provider, chart.Category, country)
 		body.Meta.RegionSource[series.Provider] = source
 		if available {
-			all = append(all, u.toSeries(ix, chart, series))
+			all = append(all, u.toSeries(ix, chart, series, read.Until))
 			continue
 		}
 		if out := (Excluded{series.Provider, reasonCountry}); !slices.Contains(body.Data.Excluded, out) {
@@ -177,7 +180,7 @@ func locked(s Series) float64 {
 	return *s.TVLUSD
 }
 
-func (u *Unit) toSeries(ix *index, chart views.RateChart, read views.RateSeries) Series {
+func (u *Unit) toSeries(ix *index, chart views.RateChart, read views.RateSeries, until time.Time) Series {
 	s := Series{Key: read.Provider, Provider: read.Provider, ProviderName: u.nameOf(ix, read.Provider), CoinID: read.CoinID, Symbol: read.Symbol,
 		Category: chart.Category, Simulated: read.Simulated, Points: make([][2]float64, len(read.Points))}
 	if chart.Provider != "" {
@@ -186,20 +189,14 @@ func (u *Unit) toSeries(ix *index, chart views.RateChart, read views.RateSeries)
 	if coin := ix.coins[read.CoinID]; coin != nil {
 		s.Symbol = coin.symbol
 	}
-	first, last := read.Points[0], read.Points[len(read.Points)-1]
-	s.TVLUSD = last.TVL
-	s.Stats = SeriesStats{MinRate: first.Low, MaxRate: first.High, LatestRate: last.Close}
-	sum := 0.0
 	for i, p := range read.Points {
 		s.Points[i] = [2]float64{float64(p.Start.UnixMilli()), p.Close}
-		s.Stats.MinRate, s.Stats.MaxRate = min(s.Stats.MinRate, p.Low), max(s.Stats.MaxRate, p.High)
-		sum += p.Close
 	}
-	s.Stats.AvgRate = views.Mean(sum, len(read.Points), s.Stats.MinRate, s.Stats.MaxRate)
-	if first.Open != 0 {
-		change := (last.Close - first.Open) / math.Abs(first.Open) * 100
-		s.Stats.ChangePct = &change
-	}
+	first, last := read.Points[0], read.Points[len(read.Points)-1]
+	s.TVLUSD = last.TVL
+	stats, _ := views.StatsOf(views.RateCandles(read.Points))
+	s.Stats = SeriesStats{MinRate: stats.Min, MaxRate: stats.Max, AvgRate: stats.Mean, LatestRate: last.Close, ChangePct: stats.ChangePct,
+		From: query.FormatTime(first.Start.UnixNano()), Until: query.FormatTime(until.UnixNano())}
 	return s
 }
 

@@ -29,8 +29,8 @@ type Candidate struct {
 	CoinID string   `json:"coinId"`
 	Symbol string   `json:"symbol"`
 	Name   string   `json:"name"`
-	Rank   int      `json:"rank,omitempty" doc:"By market cap, 1 is the largest"`
-	Price  *float64 `json:"price,omitempty" doc:"USD"`
+	Rank   int      `json:"rank,omitempty" explain:"market/{coinId}/rank" doc:"By market cap, 1 is the largest"`
+	Price  *float64 `json:"price,omitempty" explain:"price/{coinId}" doc:"USD"`
 	Score  int      `json:"score" minimum:"0" maximum:"100" doc:"Confidence of the decision for the chosen coin; for others lower, by market cap"`
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -16,8 +17,8 @@ const (
 	// cachedCharts bounds the readings of series kept in memory, chartFor how old one may be: rates change once a minute.
 	cachedCharts = 256
 	chartFor     = time.Minute
-	// sampleStep is in which steps the hour under way is read.
-	sampleStep = 5 * time.Minute
+	// RateSample is in which steps the hour under way is read.
+	RateSample = 5 * time.Minute
 )
 
 // RateSeriesHistory is where series of rates are kept.
@@ -31,7 +32,7 @@ type RateSeriesHistory interface {
 type RateCharts struct {
 	yieldStore *YieldStore
 	history    RateSeriesHistory
-	held       *otter.Cache[chartKey, []RateSeries]
+	held       *otter.Cache[chartKey, RateReading]
 }
 
 // RateChart reports which rates a chart is of.
@@ -54,64 +55,89 @@ type chartKey struct {
 
 // NewRateCharts makes a reader of series.
 func NewRateCharts(yieldStore *YieldStore, history RateSeriesHistory) *RateCharts {
-	return &RateCharts{yieldStore: yieldStore, history: history, held: otter.Must(&otter.Options[chartKey, []RateSeries]{
-		MaximumSize: cachedCharts, ExpiryCalculator: otter.ExpiryWriting[chartKey, []RateSeries](2 * chartFor),
+	return &RateCharts{yieldStore: yieldStore, history: history, held: otter.Must(&otter.Options[chartKey, RateReading]{
+		MaximumSize: cachedCharts, ExpiryCalculator: otter.ExpiryWriting[chartKey, RateReading](2 * chartFor),
 	})}
 }
 
-// Read returns the series of each provider and coin, oldest first and up to the interval under way, by provider and coin. A
-// rate that was not reported stays as it was for three intervals of its source; beyond, it is left out. The series must not be
-// changed.
-func (c *RateCharts) Read(ctx context.Context, chart RateChart, now time.Time) ([]RateSeries, error) {
+// RateReading is what was read of a chart.
+type RateReading struct {
+	// Series are those of each provider and coin, oldest first and up to the interval under way, by provider and coin. They must not be changed.
+	Series []RateSeries
+	// Until is the minute up to which rates are in it; the start of the interval under way if there are none of that.
+	Until time.Time
+}
+
+// Read returns the series of a chart. A rate that was not reported stays as it was for three intervals of its source; beyond, it is left out.
+func (c *RateCharts) Read(ctx context.Context, chart RateChart, now time.Time) (RateReading, error) {
 	key := chartKey{chart, now.UnixNano() / int64(chartFor)}
 	key.CoinID, key.Provider, key.Category = strings.Clone(key.CoinID), strings.Clone(key.Provider), strings.Clone(key.Category)
 	// What is read for all who wait must not end with the first of them.
-	return c.held.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[chartKey, []RateSeries](func(ctx context.Context, key chartKey) ([]RateSeries, error) {
+	return c.held.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[chartKey, RateReading](func(ctx context.Context, key chartKey) (RateReading, error) {
 		ctx, cancel := context.WithTimeout(ctx, loadPatience)
 		defer cancel()
 		return c.read(ctx, key.RateChart, now)
 	}))
 }
 
-func (c *RateCharts) read(ctx context.Context, chart RateChart, now time.Time) ([]RateSeries, error) {
-	open := now.UTC().Truncate(chart.Step)
-	// Behind what has closed come its parts: a day's hours, and the samples of the hour under way.
-	parts := []RateQuery{{From: open.Add(-time.Duration(chart.Intervals) * chart.Step), To: open, Step: chart.Step}}
-	if chart.Step > time.Hour {
-		parts = append(parts, RateQuery{From: open, To: now.UTC().Truncate(time.Hour), Step: time.Hour})
-	}
-	if chart.Step >= time.Hour {
-		parts = append(parts, RateQuery{From: now.UTC().Truncate(time.Hour), To: now, Step: sampleStep})
-	} else {
-		parts[0].To = now
-	}
+func (c *RateCharts) read(ctx context.Context, chart RateChart, now time.Time) (RateReading, error) {
 	current := c.yieldStore.Current(now)
-	joined := seriesJoin{byKey: map[seriesID]*RateSeries{}, step: chart.Step, holds: holding(current, chart)}
-	for _, q := range parts {
-		if !q.From.Before(q.To) {
-			continue
-		}
-		q.Categories, q.Limit = []string{chart.Category}, chart.Intervals+int(day/sampleStep)
-		if chart.CoinID != "" {
-			q.CoinIDs = []string{chart.CoinID}
-		}
-		if chart.Provider != "" {
-			q.Providers = []string{chart.Provider}
-		}
+	until := now.UTC().Truncate(time.Minute)
+	if at := time.Unix(0, current.Time).UTC().Truncate(time.Minute); at.Before(until) {
+		until = at
+	}
+	if open := now.UTC().Truncate(chart.Step); until.Before(open) {
+		until = open
+	}
+	var parts []RateSeries
+	for _, q := range chart.Parts(until) {
 		read, err := c.history.RateSeries(ctx, q)
 		if err != nil {
-			return nil, err
+			return RateReading{}, err
 		}
-		for _, series := range read {
-			for _, p := range series.Points {
-				joined.add(series, p)
-			}
+		parts = append(parts, read...)
+	}
+	return RateReading{chart.Join(current, append(parts, currentSeries(current, chart, until)...)), until}, nil
+}
+
+// Parts are what a chart that ends at a minute is read by, in the order of time: its closed intervals, and behind them the hours of a day under way and samples of the
+// hour under way.
+func (c RateChart) Parts(until time.Time) (parts []RateQuery) {
+	open, hour := until.Truncate(c.Step), until.Truncate(time.Hour)
+	closed := c.Part(open.Add(-time.Duration(c.Intervals)*c.Step), open, c.Step)
+	switch {
+	case c.Step < time.Hour:
+		closed.To = until
+		parts = []RateQuery{closed}
+	case c.Step == time.Hour:
+		parts = []RateQuery{closed, c.Part(hour, until, RateSample)}
+	default:
+		parts = []RateQuery{closed, c.Part(open, hour, time.Hour), c.Part(hour, until, RateSample)}
+	}
+	return slices.DeleteFunc(parts, func(q RateQuery) bool { return !q.From.Before(q.To) })
+}
+
+// Part reads the rates of a chart within a span.
+func (c RateChart) Part(from, to time.Time, step time.Duration) RateQuery {
+	q := RateQuery{From: from, To: to, Step: step, Categories: []string{c.Category}, Limit: c.Intervals + int(day/RateSample)}
+	if c.CoinID != "" {
+		q.CoinIDs = []string{c.CoinID}
+	}
+	if c.Provider != "" {
+		q.Providers = []string{c.Provider}
+	}
+	return q
+}
+
+// Join makes the series of a chart of its parts, in the order of time. For how long a rate holds that is not reported again is what is known of its source now.
+func (c RateChart) Join(current *CurrentRates, parts []RateSeries) []RateSeries {
+	joined := seriesJoin{byKey: map[seriesID]*RateSeries{}, step: c.Step, holds: holding(current, c)}
+	for _, series := range parts {
+		for _, p := range series.Points {
+			joined.add(series, p)
 		}
 	}
-	for _, series := range currentSeries(current, chart, open) {
-		joined.add(series, series.Points[0])
-	}
-	return joined.list(), nil
+	return joined.list()
 }
 
 // takes reports whether a rate is in a chart.
@@ -199,8 +225,23 @@ func MeanOfRolled(rates []RatePoint) *RateSeriesPoint {
 	return &RateSeriesPoint{
 		Start: rates[0].Start, Open: mean(func(r RatePoint) float64 { return r.Open }), High: mean(func(r RatePoint) float64 { return r.High }),
 		Low: mean(func(r RatePoint) float64 { return r.Low }), Close: mean(func(r RatePoint) float64 { return r.Close }),
-		Mean: mean(func(r RatePoint) float64 { return r.Mean }), Rates: len(rates),
+		Mean: mean(func(r RatePoint) float64 { return r.Mean }), TVL: lockedIn(rates), Rates: len(rates),
 	}
+}
+
+// lockedIn is the sum of the TVL of rates, nil where none reports one.
+func lockedIn(rates []RatePoint) *float64 {
+	var locked []float64
+	for _, r := range rates {
+		if r.TVL != nil {
+			locked = append(locked, *r.TVL)
+		}
+	}
+	if len(locked) == 0 {
+		return nil
+	}
+	sum := sumOf(locked)
+	return &sum
 }
 
 // sumOf adds numbers up from the least on; it sorts them.
@@ -271,4 +312,46 @@ func (j *seriesJoin) list() []RateSeries {
 		return cmp.Or(strings.Compare(a.Provider, b.Provider), strings.Compare(a.CoinID, b.CoinID))
 	})
 	return all
+}
+
+// MedianRate is the median of the rates of providers in an interval, as a candle.
+type MedianRate struct {
+	schemas.Candle
+	// Providers is of how many.
+	Providers int
+}
+
+// MedianRates makes one line of the series of providers: of each interval the medians of their opens, highs, lows and closes.
+func MedianRates(series []RateSeries) []MedianRate {
+	byStart := map[time.Time][]RateSeriesPoint{}
+	for _, s := range series {
+		for _, p := range s.Points {
+			byStart[p.Start] = append(byStart[p.Start], p)
+		}
+	}
+	line := make([]MedianRate, 0, len(byStart))
+	for start, points := range byStart {
+		of := func(value func(RateSeriesPoint) float64) float64 {
+			values := make([]float64, len(points))
+			for i, p := range points {
+				values[i] = value(p)
+			}
+			return SumRates(values).Median
+		}
+		line = append(line, MedianRate{schemas.Candle{
+			Start: start, Open: of(func(p RateSeriesPoint) float64 { return p.Open }), High: of(func(p RateSeriesPoint) float64 { return p.High }),
+			Low: of(func(p RateSeriesPoint) float64 { return p.Low }), Close: of(func(p RateSeriesPoint) float64 { return p.Close }),
+		}, len(points)})
+	}
+	slices.SortFunc(line, func(a, b MedianRate) int { return a.Start.Compare(b.Start) })
+	return line
+}
+
+// RateCandles are the points of a series of rates as candles.
+func RateCandles(points []RateSeriesPoint) []schemas.Candle {
+	candles := make([]schemas.Candle, len(points))
+	for i, p := range points {
+		candles[i] = schemas.Candle{Start: p.Start, Open: p.Open, High: p.High, Low: p.Low, Close: p.Close}
+	}
+	return candles
 }

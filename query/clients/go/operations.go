@@ -23,14 +23,16 @@ type ExplainNumberOptions struct {
 // where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields
 // of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
 // price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start},
-// chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, peg/{coin}[/{field}],
-// peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field},
-// movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]],
-// defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
-// rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
+// chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic},
+// similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field},
+// category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field},
+// fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol},
+// rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
 // rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
-// all}/{interval}/{start}/{field}, rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field},
-// venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}.
+// all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
+// rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field},
+// provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol},
+// earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}.
 //
 // number: Name of the number.
 func (c *Client) ExplainNumber(ctx context.Context, number string, options *ExplainNumberOptions) (*api.ExplainBody, error) {
@@ -1442,6 +1444,9 @@ type ResolveSymbolOptions struct {
 	// Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an exchange or a quote
 	// currency. Also as JSON, or one word, which is the exchange.
 	Context map[string]any
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ResolveSymbol asks GET /api/v1/symbols/resolve. Resolve a symbol to a coin. The first rule that can decide wins: an operator's
@@ -1456,6 +1461,7 @@ func (c *Client) ResolveSymbol(ctx context.Context, symbol string, options *Reso
 	asked.with("source", o.Source)
 	asked.with("price", o.Price)
 	asked.with("context", o.Context)
+	asked.with("explain", o.Explain)
 	return ask[api.SymbolsResolutionBody](ctx, c, asked)
 }
 

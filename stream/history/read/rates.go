@@ -143,7 +143,7 @@ func (r Reader) RateSeries(ctx context.Context, q RateQuery) ([]RateSeries, erro
 	}
 	where, args := q.conditions()
 	rows, err := history.Select(ctx, r.store, `SELECT provider, coin_id, any(symbol), category, max(simulated), start,
-			`+weighted("open")+`, `+weighted("high")+`, `+weighted("low")+`, `+weighted("close")+`, `+weighted("mean")+`, sumOrNull(tvl_usd), count()
+			`+weighted("open")+`, `+weighted("high")+`, `+weighted("low")+`, `+weighted("close")+`, `+weighted("mean")+`, if(count(tvl_usd) > 0, `+sorted("tvl_usd")+`, NULL), count()
 		FROM (SELECT *, ifNull(tvl_usd, 0) AS weight FROM `+rolledRates(q.Step)+` WHERE `+where+` AND start >= ? AND start < ?)
 		GROUP BY provider, coin_id, category, start ORDER BY start DESC LIMIT ? BY provider, coin_id, category`,
 		append(args, q.From, q.To, q.Limit), func(rows driver.Rows) (r row, err error) {

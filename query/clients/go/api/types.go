@@ -219,12 +219,16 @@ type ChartsRateStats struct {
 	AvgRate *float64 `json:"avgRate,omitzero"`
 	// Change from the first open to the last close, percent
 	ChangePct *float64 `json:"changePct,omitzero"`
+	// Start of the first interval
+	From time.Time `json:"from,omitzero"`
 	// Highest high
 	MaxRate *float64 `json:"maxRate,omitzero"`
 	// Lowest low
 	MinRate *float64 `json:"minRate,omitzero"`
 	// Number of points returned
 	TotalPoints int64 `json:"totalPoints"`
+	// The minute up to which rates are in the last interval; its start if there are none of it yet
+	Until time.Time `json:"until,omitzero"`
 }
 
 type ChartsStats struct {
@@ -2926,7 +2930,7 @@ type RatesSeries struct {
 	Simulated    bool             `json:"simulated,omitzero"`
 	Stats        RatesSeriesStats `json:"stats"`
 	Symbol       string           `json:"symbol"`
-	// The latest reported rate
+	// As last reported
 	TvlUSD *float64 `json:"tvlUsd,omitzero"`
 }
 
@@ -2976,12 +2980,16 @@ type RatesSeriesStats struct {
 	// Mean of the points
 	AvgRate float64 `json:"avgRate"`
 	// Change from the first open to the latest rate, percent
-	ChangePct  *float64 `json:"changePct,omitzero"`
-	LatestRate float64  `json:"latestRate"`
+	ChangePct *float64 `json:"changePct,omitzero"`
+	// Start of the first day
+	From       time.Time `json:"from"`
+	LatestRate float64   `json:"latestRate"`
 	// Highest within a day
 	MaxRate float64 `json:"maxRate"`
 	// Lowest within a day
 	MinRate float64 `json:"minRate"`
+	// The minute up to which rates are in today's point; the start of today if there are none of it yet
+	Until time.Time `json:"until"`
 }
 
 type RatesStreamedRate struct {
@@ -3439,7 +3447,8 @@ type SymbolsResolution struct {
 }
 
 type SymbolsResolutionBody struct {
-	Data SymbolsResolution `json:"data"`
+	Data         SymbolsResolution `json:"data"`
+	Explanations *ExplainInlined   `json:"explanations,omitzero"`
 }
 
 type SystemBody struct {

@@ -199,12 +199,16 @@ export interface ChartsRateStats {
   avgRate?: number
   /** Change from the first open to the last close, percent */
   changePct?: number
+  /** Start of the first interval */
+  from?: string
   /** Highest high */
   maxRate?: number
   /** Lowest low */
   minRate?: number
   /** Number of points returned */
   totalPoints: number
+  /** The minute up to which rates are in the last interval; its start if there are none of it yet */
+  until?: string
 }
 
 export interface ChartsStats {
@@ -2846,7 +2850,7 @@ export interface RatesSeries {
   simulated?: boolean
   stats: RatesSeriesStats
   symbol: string
-  /** The latest reported rate */
+  /** As last reported */
   tvlUsd?: number
 }
 
@@ -2894,11 +2898,15 @@ export interface RatesSeriesStats {
   avgRate: number
   /** Change from the first open to the latest rate, percent */
   changePct?: number
+  /** Start of the first day */
+  from: string
   latestRate: number
   /** Highest within a day */
   maxRate: number
   /** Lowest within a day */
   minRate: number
+  /** The minute up to which rates are in today's point; the start of today if there are none of it yet */
+  until: string
 }
 
 export interface RatesStreamedRate {
@@ -3346,6 +3354,7 @@ export interface SymbolsResolution {
 
 export interface SymbolsResolutionBody {
   data: SymbolsResolution
+  explanations?: ExplainInlined
 }
 
 export interface SystemBody {

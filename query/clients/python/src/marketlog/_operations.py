@@ -24,14 +24,17 @@ class Operations:
         number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
         price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}],
         chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left},
-        peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field},
-        category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field},
-        fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol},
-        rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
+        developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price],
+        fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field},
+        metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
+        rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
+        rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
         rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
-        all}/{interval}/{start}/{field}, rate-statistics/{coin}/{category}/{field},
-        provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol},
-        earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}.
+        all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
+        rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field},
+        rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field},
+        venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field},
+        earn-benchmark/{segment}[/{date}]/{field}.
 
         number: Name of the number.
         as_of: Point in time: the number that was served then; of minutes the one that was served, or the last one that had
@@ -838,7 +841,7 @@ class Operations:
         answer: types.CoinsTrendingBody = self._ask("GET", "/api/v1/coins/trending", {}, {"limit": limit, "explain": explain}, {})
         return answer
 
-    def resolve_symbol(self, symbol: str, *, source: str | None = None, price: float | None = None, context: dict[str, Any] | None = None) -> types.SymbolsResolutionBody:
+    def resolve_symbol(self, symbol: str, *, source: str | None = None, price: float | None = None, context: dict[str, Any] | None = None, explain: bool | None = None) -> types.SymbolsResolutionBody:
         """Resolve a symbol to a coin. The first rule that can decide wins: an operator's override, the mapping of the source or
         exchange, uniqueness, the given price, the coin table, market cap, a search of names. In the tool view an unresolved
         symbol is a 404 with candidates.
@@ -849,8 +852,10 @@ class Operations:
         precedence over a price in the context.
         context: Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an
         exchange or a quote currency. Also as JSON, or one word, which is the exchange.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explainNumber has them. It is counted as a chart.
         """
-        answer: types.SymbolsResolutionBody = self._ask("GET", "/api/v1/symbols/resolve", {}, {"symbol": symbol, "source": source, "price": price, "context": context}, {})
+        answer: types.SymbolsResolutionBody = self._ask("GET", "/api/v1/symbols/resolve", {}, {"symbol": symbol, "source": source, "price": price, "context": context, "explain": explain}, {})
         return answer
 
     def resolve_symbols(self, symbols: Sequence[str], *, context: dict[str, Any] | str | None = None, source: str | None = None) -> types.SymbolsBatchBody:

@@ -214,17 +214,7 @@ class ChartsRatePoint(TypedDict):
     """Start of the interval in milliseconds"""
 
 
-class ChartsRateStats(TypedDict):
-    avgRate: NotRequired[float]
-    """Mean of the closes"""
-    changePct: NotRequired[float]
-    """Change from the first open to the last close, percent"""
-    maxRate: NotRequired[float]
-    """Highest high"""
-    minRate: NotRequired[float]
-    """Lowest low"""
-    totalPoints: int
-    """Number of points returned"""
+ChartsRateStats = TypedDict("ChartsRateStats", {"avgRate": "NotRequired[float]", "changePct": "NotRequired[float]", "from": "NotRequired[str]", "maxRate": "NotRequired[float]", "minRate": "NotRequired[float]", "totalPoints": "int", "until": "NotRequired[str]"})
 
 
 ChartsStats = TypedDict("ChartsStats", {"avgPrice": "NotRequired[float]", "changePct": "NotRequired[float]", "from": "NotRequired[str]", "maxPrice": "NotRequired[float]", "minPrice": "NotRequired[float]", "totalPoints": "int", "until": "NotRequired[str]"})
@@ -2829,7 +2819,7 @@ class RatesSeries(TypedDict):
     stats: RatesSeriesStats
     symbol: str
     tvlUsd: NotRequired[float]
-    """The latest reported rate"""
+    """As last reported"""
 
 
 class RatesSeriesBody(TypedDict):
@@ -2873,16 +2863,7 @@ class RatesSeriesMeta(TypedDict):
     """There are more than the limit"""
 
 
-class RatesSeriesStats(TypedDict):
-    avgRate: float
-    """Mean of the points"""
-    changePct: NotRequired[float]
-    """Change from the first open to the latest rate, percent"""
-    latestRate: float
-    maxRate: float
-    """Highest within a day"""
-    minRate: float
-    """Lowest within a day"""
+RatesSeriesStats = TypedDict("RatesSeriesStats", {"avgRate": "float", "changePct": "NotRequired[float]", "from": "str", "latestRate": "float", "maxRate": "float", "minRate": "float", "until": "str"})
 
 
 class RatesStreamedRate(TypedDict):
@@ -3333,6 +3314,7 @@ class SymbolsResolution(TypedDict):
 
 class SymbolsResolutionBody(TypedDict):
     data: SymbolsResolution
+    explanations: NotRequired[ExplainInlined]
 
 
 class SystemBody(TypedDict):
