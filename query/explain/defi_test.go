@@ -3,7 +3,6 @@ package explain_test
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // lent is a pool of a provider on a chain, with what lies in it or is owed to it, USD; empty where that is not known.
@@ -55,9 +55,7 @@ var defiOfChains = []string{"defi/staking/chains/Ethereum/tvl", "defi/staking/ch
 
 // newDefiWorld is a world with protocols, rates, coins and chains of random numbers, of which a minute of DeFi was folded.
 func newDefiWorld(t *testing.T) (w *world, folded time.Time) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := streamtest.Rand(t)
 	w = newWorld(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = start.Add(5 * time.Second)

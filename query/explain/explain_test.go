@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
@@ -46,9 +46,7 @@ var fields = []string{
 // minutes, with a state of the hour before and, in the first hour of the log, without one. Each must be reproduced; one that follows
 // from a candle of which the log says something else must not.
 func TestEveryFieldOfARowIsReproduced(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := streamtest.Rand(t)
 	w := newWorld(t)
 	w.Store = nil // rows are explained from the log
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

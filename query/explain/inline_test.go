@@ -17,6 +17,7 @@ import (
 	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // servedLog writes what was served to the log.
@@ -92,10 +93,8 @@ func (w *world) explained(path string) (numbers []string, in explain.Inlined) {
 
 // What an answer is asked to explain it explains within itself: numbers of stablecoins, of earn products and of movers, down to the log.
 func TestAnswersExplainTheirNumbers(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	w := newWorld(t)
-	w.stable(rand.New(rand.NewPCG(seed, 0)))
+	w.stable(streamtest.Rand(t))
 	w.offered(&eventsv1.Rate{Source: "okx-earn", Project: "okx", Category: "lending", Pool: "USDT/flexible", Symbol: "USDT", CoinId: "tether", Raw: "0.08", RawUnit: "apr_fraction",
 		Compounding: "none", Interval: int64(time.Hour), IngestTime: w.Now.UnixNano(), MinAmount: "10", MaxAmount: "5000", LockupDays: proto.Float64(7), NoticeDays: proto.Float64(2),
 		Tiers: []*eventsv1.RateTier{{From: "0", To: "100", Raw: "0.1"}, {From: "100", Raw: "0.05"}}})

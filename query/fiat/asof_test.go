@@ -17,6 +17,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // asked are the requests that answer the past.
@@ -78,9 +79,7 @@ func (w *pastWorld) stated(random *rand.Rand) *eventsv1.ReferenceRecord {
 // What is asked for of currencies as of an instant is what was answered then, byte for byte, prices in currencies too: by the process that
 // answered and by another one, from the log, in which what is stated lies before it is read, and all that follows beside it.
 func TestCurrenciesAsTheyWereServed(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := streamtest.Rand(t)
 	w := &pastWorld{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))}
 	w.log, w.client = w.Log()
 	w.Open(enginetest.Migrated(t))

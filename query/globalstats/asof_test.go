@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history/rows"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // asked are the operations that answer the past.
@@ -39,9 +40,7 @@ func randomSummary(random *rand.Rand, end time.Time) *eventsv1.Summary {
 // A minute of the whole market is served some seconds after it ended. As of an instant the answer is the one of that instant, byte for
 // byte; of a process that was not there it is never one of a minute that had not been published.
 func TestTheMarketAsItWasServed(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := streamtest.Rand(t)
 	w := newWorld(t)
 	w.Open(enginetest.Database(t))
 	w.serve()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 func (w *world) decode(path string, into any) int {
@@ -93,11 +93,9 @@ func (w *world) same(served answer) {
 // was made from, must get that answer byte for byte, and nothing of a price that was not known yet; also when they ask later, and of a process that was not
 // there.
 func TestAsOfNeverLooksAhead(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	w := newWorld(t)
 	w.priceCache.RememberBy(func() time.Time { return w.now })
-	random := rand.New(rand.NewPCG(seed, 4))
+	random := streamtest.Rand(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var answers []answer
 	w.now = start

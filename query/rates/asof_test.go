@@ -17,6 +17,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // asked are the requests that answer the past.
@@ -137,9 +138,7 @@ func TestYieldsWithAPriceAreKeptAsLongAsBoth(t *testing.T) {
 // What is asked for as of an instant is what was answered then, byte for byte: by the process that answered and by another one, from the log,
 // in which each minute lies before it is served, and those to come beside it.
 func TestYieldsAsTheyWereServed(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := streamtest.Rand(t)
 	w := &pastWorld{World: newWorld(t)}
 	w.log, w.client = w.Log()
 	w.Open(enginetest.Migrated(t))

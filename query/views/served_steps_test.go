@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // servedSteps collects what was recorded.
@@ -26,9 +26,7 @@ func (s *servedSteps) WriteServed(_ context.Context, record *eventsv1.ServedReco
 // A step never claims a record before readers got all of its cause, however records come in bursts, and however often steps are written; and in the
 // end each is claimed, at most a burst late.
 func TestStepsNeverClaimWhatWasNotServed(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := streamtest.Rand(t)
 	priceCache := views.NewPriceCache(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))
 	steps := priceCache.Steps()
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

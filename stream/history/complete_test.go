@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/history/past"
 	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // completeCoins are a coin that is back-filled in a currency, the stablecoin that converts the other, and that one.
@@ -143,13 +144,11 @@ func (w *completeWorld) check() (known int) {
 // However live minutes, the venues' own candles and the progress of the sinks follow each other, no live minute changes
 // a candle that was answered complete.
 func TestACompleteCandleStays(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	topic, err := schemas.TopicNamed(schemas.TopicCandles)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &completeWorld{T: t, store: newStore(t), r: rand.New(rand.NewPCG(seed, 3)),
+	w := &completeWorld{T: t, store: newStore(t), r: streamtest.Rand(t),
 		closed: map[int32]int{}, kept: map[int32]int{}, backfills: map[string]int{}, seen: map[string]completeSeen{}}
 	w.fold = past.NewFold(w.store)
 	for p := range topic.Partitions {

@@ -14,6 +14,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history/read"
 	"github.com/marketlog/marketlog/stream/history/rows"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // minuteCandle is the candle of a minute after noon, with prices that no float sum of other order keeps.
@@ -34,9 +35,7 @@ func candleAt(offset int64, c *eventsv1.Candle) logged {
 // However the minutes came, split into batches, twice or out of order, the hours and days are those that
 // the minutes make.
 func TestIntervalsFoldTheirMinutes(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := streamtest.Rand(t)
 	var records []logged
 	var minutes []schemas.Candle
 	for minute := range 36 * 60 {
