@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"sync"
@@ -98,42 +98,66 @@ func (k *keyring) usage(ctx context.Context) (map[string]uint64, error) {
 	return requests, nil
 }
 
-// checkUsage asks whether v_usage is what usage.v1 holds: of each process the last count of a budget's day. Readers may go on.
+// checkUsage asks whether v_usage is what usage.v1 holds: of each process the last count of a budget's day. Readers may go on, and be
+// counted each second: the view lies between what the log held before it was asked and what it held after.
 func (s *scene) checkUsage(k *keyring) {
 	s.t.Helper()
 	var total uint64
-	eventually(s.t, "the usage as the log has it", 30*time.Second, func() error {
-		log, err := oracle.Read(s.t.Context(), s.in.kafka, schemas.TopicUsage)
+	eventually(s.t, "the usage as the log has it", time.Minute, func() error {
+		before, err := s.loggedUsage()
 		if err != nil {
 			return err
-		}
-		last := map[string]*eventsv1.UsageRecord{}
-		for _, records := range log {
-			for _, r := range records {
-				rec := &eventsv1.UsageRecord{}
-				if err := rec.UnmarshalVT(r.Value); err != nil {
-					return fmt.Errorf("decoding the record %d: %w", r.Offset, err)
-				}
-				of := fmt.Sprint(rec.Replica, "|", rec.Budget, "|", rec.Plan, "|", rec.Day)
-				if last[of] == nil || rec.Number > last[of].Number {
-					last[of] = rec
-				}
-			}
-		}
-		want := map[string]uint64{}
-		total = 0
-		for _, rec := range last {
-			want[time.Unix(0, rec.Day).UTC().Format(time.DateOnly)+" "+rec.Budget+" "+rec.Plan] += rec.Requests
-			total += rec.Requests
 		}
 		got, err := k.usage(s.t.Context())
 		if err != nil {
 			return err
 		}
-		if !maps.Equal(got, want) || total == 0 {
-			return fmt.Errorf("v_usage has %v, and the log %v", got, want)
+		after, err := s.loggedUsage()
+		if err != nil {
+			return err
+		}
+		total = 0
+		for of, n := range got {
+			if n > after[of] {
+				return fmt.Errorf("v_usage has %d of %s, and the log %d", n, of, after[of])
+			}
+			total += n
+		}
+		for of, n := range before {
+			if got[of] < n {
+				return fmt.Errorf("v_usage has %d of %s, and the log %d", got[of], of, n)
+			}
+		}
+		if total == 0 {
+			return errors.New("no request is counted")
 		}
 		return nil
 	})
 	s.t.Logf("%d requests counted", total)
+}
+
+// loggedUsage is what v_usage should have of what the log holds now.
+func (s *scene) loggedUsage() (map[string]uint64, error) {
+	log, err := oracle.Read(s.t.Context(), s.in.kafka, schemas.TopicUsage)
+	if err != nil {
+		return nil, err
+	}
+	last := map[string]*eventsv1.UsageRecord{}
+	for _, records := range log {
+		for _, r := range records {
+			rec := &eventsv1.UsageRecord{}
+			if err := rec.UnmarshalVT(r.Value); err != nil {
+				return nil, fmt.Errorf("decoding the record %d: %w", r.Offset, err)
+			}
+			of := fmt.Sprint(rec.Replica, "|", rec.Budget, "|", rec.Plan, "|", rec.Day)
+			if last[of] == nil || rec.Number > last[of].Number {
+				last[of] = rec
+			}
+		}
+	}
+	requests := map[string]uint64{}
+	for _, rec := range last {
+		requests[time.Unix(0, rec.Day).UTC().Format(time.DateOnly)+" "+rec.Budget+" "+rec.Plan] += rec.Requests
+	}
+	return requests, nil
 }
