@@ -33,7 +33,7 @@ func newWorld(t testing.TB) *querytest.World {
 	store := &watched{Reader: w.History()}
 	unit := fiat.New(coins, w.Catalog, nil, store)
 	w.Lines["remember"] = func([]string) { // reads what the store holds
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		store.read = cancel
 		if err := unit.Run(ctx, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {

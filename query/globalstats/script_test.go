@@ -73,7 +73,7 @@ func (w *world) days(words []string) {
 }
 
 func (w *world) remember([]string) {
-	ctx, cancel := context.WithTimeout(w.T.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.T.Context(), time.Minute)
 	defer cancel()
 	w.read = cancel
 	if err := w.unit.Run(ctx, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {

@@ -170,7 +170,7 @@ func (w *world) ask(method, path, protocol string, headers []string, body string
 	if _, err := io.WriteString(conn, request+"\r\n"+body); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		w.t.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})

@@ -28,7 +28,7 @@ import (
 )
 
 // patience bounds every wait of a test: it passes as soon as what it waits for is there.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // world is a server with a stream, and the log that feeds it.
 type world struct {
