@@ -36,7 +36,7 @@ func (s *seen) take(rec stream.TailRecord) error {
 // wait returns the records once there are n of them.
 func (s *seen) wait(t *testing.T, n int) []stream.TailRecord {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
 		records := append([]stream.TailRecord(nil), s.records...)
 		s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *seen) wait(t *testing.T, n int) []stream.TailRecord {
 			return records
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after 30 s the tail handed on %d records, want %d", len(records), n)
+			t.Fatalf("after a minute the tail handed on %d records, want %d", len(records), n)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (w *writer) write(partition int32, at time.Time, mark *eventsv1.Mark) {
 
 func (w *writer) writeBytes(partition int32, at time.Time, value []byte) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	record := &kgo.Record{Topic: schemas.TopicPrices, Partition: partition, Value: value, Timestamp: at}
 	if err := w.client.ProduceSync(ctx, record).FirstErr(); err != nil {
@@ -110,8 +110,8 @@ func caughtUp(t *testing.T, tail *stream.Tail) {
 	t.Helper()
 	select {
 	case <-tail.CaughtUp():
-	case <-time.After(30 * time.Second):
-		t.Fatalf("not caught up after 30 s: %s", tail.Waiting())
+	case <-time.After(time.Minute):
+		t.Fatalf("not caught up after a minute: %s", tail.Waiting())
 	}
 	if why := tail.Waiting(); why != "" {
 		t.Errorf("caught up, but waiting: %s", why)

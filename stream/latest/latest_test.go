@@ -106,7 +106,7 @@ func startCluster(t *testing.T) (addrs []string) {
 
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		err := try()
 		if err == nil {

@@ -61,7 +61,7 @@ func serve(t *testing.T, v Venue) *Exchange {
 	return s.exchanges[0]
 }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func dial(t *testing.T, x *Exchange) *websocket.Conn {
 	t.Helper()
