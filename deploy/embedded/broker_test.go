@@ -234,7 +234,7 @@ func TestGroupSurvivesKill(t *testing.T) {
 	}
 	readOne := func(client *kgo.Client) string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		records := client.PollRecords(ctx, 1).Records()
 		if len(records) != 1 {

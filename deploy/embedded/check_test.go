@@ -251,7 +251,7 @@ func TestTailPassesOverLostOffsets(t *testing.T) {
 	if err := connect(t, broker.Addr()).ProduceSync(t.Context(), &kgo.Record{Topic: checkedTopic, Value: []byte("last")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	tail := stream.NewTail(stream.TailConfig{Brokers: []string{broker.Addr()}, Topic: checkedTopic, Rewind: time.Hour})
 	read, last := 0, false

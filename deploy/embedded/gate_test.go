@@ -51,7 +51,7 @@ func TestWithoutAPasswordTheLogIsOnlyRead(t *testing.T) {
 		wrong.Close()
 
 		reader := connectFrom(t, addr, kgo.ConsumerGroup("theirs-"+round), kgo.ConsumeTopics(topic.Name), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		records := reader.PollRecords(ctx, 10).Records()
 		if len(records) == 0 || string(records[0].Value) != "one" {
 			t.Errorf("%s: read %v (%v), want the two records", round, records, ctx.Err())
@@ -71,7 +71,7 @@ func TestWithoutAPasswordTheLogIsOnlyRead(t *testing.T) {
 // refusesWrites tries what changes the log, and wants the right refusal of each.
 func refusesWrites(t *testing.T, round, addr, topic string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	anybody := connectFrom(t, addr, kgo.DisableIdempotentWrite(), kgo.DefaultProduceTopic(topic))
 	defer anybody.Close()
@@ -202,7 +202,7 @@ func TestBytesOfOthersEndTheirConnectionOnly(t *testing.T) {
 		if _, err := conn.Write(sent); err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		if answer, err := io.ReadAll(conn); len(answer) > 0 || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %q, %v, want the end of the connection", what, answer, err)
 		}

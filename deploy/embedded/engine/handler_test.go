@@ -206,7 +206,7 @@ func TestLimitsHold(t *testing.T) {
 		if got := header.Get("X-ClickHouse-Exception-Code"); got != want && !(want != "" && strings.Contains(body, "Code: "+want+".")) {
 			t.Errorf("%.80s: got code %s %.200s, want %s", query, got, body, want)
 		}
-		if took := time.Since(began); took > 20*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("%.80s: it took %v", query, took)
 		}
 	}

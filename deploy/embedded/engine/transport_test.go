@@ -238,7 +238,7 @@ func TestCancellingStopsTheStatement(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v, want %v", sql, err, context.DeadlineExceeded)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("%s: it took %v to stop", sql, took)
 		}
 	}
@@ -254,7 +254,7 @@ func TestCancellingStopsTheStatement(t *testing.T) {
 		rows.Close()
 	}
 	waitFor(t, func() bool { return len(e.writers.slots) == 0 })
-	// Each is gone within the ten seconds; the KILL that ended the last one, and the SELECT inside it, may run a moment
+	// Each is gone within the minute; the KILL that ended the last one, and the SELECT inside it, may run a moment
 	// longer than what it ended.
 	waitFor(t, func() bool {
 		var running uint64
@@ -265,9 +265,9 @@ func TestCancellingStopsTheStatement(t *testing.T) {
 
 func waitFor(t testing.TB, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not happen within 10 s")
+			t.Fatal("it did not happen within a minute")
 		}
 	}
 }
