@@ -53,7 +53,7 @@ func TestClientsLeaveFilesToOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := conn.Write([]byte("GET /api/v1/prices/BTC HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {

@@ -87,7 +87,7 @@ func TestOverridesGoOnWhereTheViewEnds(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		progress, err := store.Progress(t.Context(), schemas.TopicReferenceRaw, 0)
 		if err != nil {
 			t.Fatal(err)

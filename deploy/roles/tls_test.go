@@ -127,7 +127,7 @@ func TestKafkaIsReachedOverTLSWithALogin(t *testing.T) {
 	// reach asks for metadata by the client that writes, and opens a connection by the one of tails.
 	reach := func(settings stream.Config) (written, tailed error) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		client, err := settings.NewClient(kgo.RetryTimeout(2 * time.Second))
 		if err != nil {
@@ -187,7 +187,7 @@ func TestRedisIsReachedOverTLS(t *testing.T) {
 		defer client.Close()
 		return client.Ping(t.Context()).Err()
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		err := ping(func(*config.RedisConfig) {})
 		if err == nil {
 			break
