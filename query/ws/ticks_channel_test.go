@@ -202,9 +202,18 @@ func TestTicksComeOnceOverCuts(t *testing.T) {
 	}
 	c.CloseNow()
 	old := cursor
+	ends, err := kadm.NewClient(log.client).ListEndOffsets(t.Context(), schemas.TopicTicks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := ends.Lookup(schemas.TopicTicks, int32(partitionOf(bitcoin)))
 	for range 30 { // more than memory holds
 		log.trades(bitcoin, 200)
 	}
+	replicas[0].eventually("memory holds none of what was there", func() bool {
+		channel := replicas[0].hub.channels[0]
+		return !channel.demand.ready.Load() || channel.offsets.floors()[end.Partition] > end.Offset
+	})
 	c = open(0, old)
 	for {
 		m, ok := c.tickMessage(documents)
