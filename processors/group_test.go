@@ -41,7 +41,7 @@ func TestKilledMembersLeaveTheLogWhole(t *testing.T) {
 }
 
 func testKilledMembers(t *testing.T, addr string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cfg := stream.Config{Brokers: []string{addr}, ClientID: "test"}
 	b := openBroker(ctx, t, cfg)

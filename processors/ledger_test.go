@@ -118,7 +118,7 @@ func TestALedgerThatWasRefusedIsTriedAgainByTheNextSink(t *testing.T) {
 	d := &death{insert: "ledger"}
 	before := d.before
 	way.before.Store(&before)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := sink.Run(ctx); !errors.Is(err, errDead) {
 		t.Fatalf("got %v, want %v", err, errDead)

@@ -210,8 +210,8 @@ func (f *foldMetrics) read(batch []*kgo.Record, folded int64) {
 		return
 	}
 	last := batch[len(batch)-1]
-	f.records[last.Topic].Add(float64(len(batch)))
 	f.metrics.reached(readerID{f.fold, last.Topic, last.Partition}, last.Offset+1, last.Timestamp.UnixNano(), folded)
+	f.records[last.Topic].Add(float64(len(batch))) // whoever sees the count sees the position too
 }
 
 // closed measures a log second or minute that was folded whole.

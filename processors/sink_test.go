@@ -204,7 +204,7 @@ func start(t testing.TB, sink *processors.Sink) (stop func() error) {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			return errors.New("the sink did not end")
 		}
 	})
@@ -267,7 +267,7 @@ func (s *script) check(store *history.Store) {
 // from history are unknown.
 func (s *script) checkLatest(cache *latest.Store) {
 	s.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		snap, err := cache.Load(s.t.Context(), 8)
 		diff := fmt.Sprint(err)
@@ -432,7 +432,7 @@ func TestDyingAnywhereLosesAndDoublesNothing(t *testing.T) {
 		before, after := d.before, d.after
 		way.before.Store(&before)
 		way.after.Store(&after)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := (&processors.Sink{Topic: s.topic, Log: log, History: store, Latest: cache, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
 		cancel()
 		way.before.Store(nil)
@@ -473,7 +473,7 @@ func TestARefusedBatchIsNotPassedOver(t *testing.T) {
 		return errDead
 	}
 	way.before.Store(&refuse)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	sink := processors.Sink{
 		Topic: s.topic, Log: log, History: store, Logger: slog.New(slog.DiscardHandler), Undecodable: func(topic string) { filling <- topic },
@@ -624,7 +624,7 @@ func TestDefectEndsTheSink(t *testing.T) {
 	s := newScript(t, schemas.TopicPrices, producer)
 	s.somePrices(rand.New(rand.NewPCG(4, 4)), 10)
 	sink := &processors.Sink{Topic: s.topic, Log: log, History: store, Logger: slog.New(slog.DiscardHandler)}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := sink.Run(ctx); err == nil || !strings.Contains(err.Error(), "score") {
 		t.Errorf("got %v, want an error about the missing column", err)
@@ -651,7 +651,7 @@ func TestLedgerOfAnotherLogIsRefused(t *testing.T) {
 	s := newScript(t, schemas.TopicPrices, producer)
 	s.write(3, price(3, 1, "bitcoin"), true)
 	s.flush()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var past *stream.PastEndError
 	err = (&processors.Sink{Topic: s.topic, Log: log, History: store, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
