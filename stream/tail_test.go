@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -184,23 +182,19 @@ func TestTailRefusesAPositionOfAnotherLog(t *testing.T) {
 
 func TestTailKeepsItsPlaceThroughALossOfTheBroker(t *testing.T) {
 	dir := t.TempDir()
-	start := func(port int) *kfake.Cluster {
+	port, err := streamtest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() *kfake.Cluster {
 		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DataDir(dir), kfake.Ports(port))
 		if err != nil {
 			t.Fatalf("starting the broker: %v", err)
 		}
 		return cluster
 	}
-	cluster := start(0)
+	cluster := start()
 	addr := cluster.ListenAddrs()[0]
-	_, digits, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(digits)
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := newWriter(t, addr, 1)
 	tail, s := run(t, stream.TailConfig{Brokers: []string{addr}, Topic: schemas.TopicPrices})
 	caughtUp(t, tail)
@@ -213,7 +207,7 @@ func TestTailKeepsItsPlaceThroughALossOfTheBroker(t *testing.T) {
 			s.wait(t, 2*each) // once with all of it read, once with the rest still ahead
 		}
 		cluster.Close()
-		cluster = start(port)
+		cluster = start()
 	}
 	t.Cleanup(cluster.Close)
 	for i, rec := range s.wait(t, rounds*each) {

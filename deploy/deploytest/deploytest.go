@@ -12,7 +12,6 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // Quiet is a logger that drops everything.
@@ -40,27 +40,10 @@ func FreeAddr(t *testing.T) string {
 	return addr
 }
 
-// Ports that FreeAddress takes: below those from which systems take one for a connection, which would be gone before a server that is
-// started listens on it.
-const firstPort, ports = 20_000, 12_000
-
-// handedOut are the ports that this process was given.
-var handedOut sync.Map
-
-// FreeAddress is FreeAddr outside of a test. It draws, so that tests of several packages do not come to the same, and gives none twice.
+// FreeAddress is FreeAddr outside of a test.
 func FreeAddress() (string, error) {
-	failed := errors.New("all were given away")
-	for range 1000 {
-		port := firstPort + mathrand.IntN(ports)
-		if _, given := handedOut.LoadOrStore(port, true); given {
-			continue
-		}
-		var listener net.Listener
-		if listener, failed = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); failed == nil {
-			return listener.Addr().String(), listener.Close()
-		}
-	}
-	return "", fmt.Errorf("looking for a free port: %w", failed)
+	port, err := streamtest.FreePort()
+	return fmt.Sprintf("127.0.0.1:%d", port), err
 }
 
 // Faults is the flag of the go command by which marketlog can kill itself (package faults): nothing is compiled that users' has not.

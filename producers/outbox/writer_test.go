@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,14 +37,11 @@ type fakeBroker struct {
 
 func newFakeBroker(t testing.TB) *fakeBroker {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := streamtest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &fakeBroker{t: t, port: l.Addr().(*net.TCPAddr).Port, dir: t.TempDir()}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	b := &fakeBroker{t: t, port: port, dir: t.TempDir()}
 	t.Cleanup(func() {
 		if b.cluster != nil {
 			b.cluster.Close()
@@ -102,8 +98,8 @@ func testConfig(t testing.TB, addr string) WriterConfig {
 	cfg.Log = stream.Config{Brokers: []string{addr}}
 	cfg.SpoolDir = filepath.Join(t.TempDir(), "spool")
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	cfg.SpoolAfter = 500 * time.Millisecond
-	cfg.DrainTimeout = 20 * time.Second
+	cfg.SpoolAfter = time.Minute // a broker that answers late on a busy machine is not taken for one that is away
+	cfg.DrainTimeout = time.Minute
 	return cfg
 }
 
@@ -364,7 +360,7 @@ func TestBrokerAwayLosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addr, away, back := start(t)
 			cfg := testConfig(t, addr)
-			cfg.Clock = drifting{time.Now(), 20}
+			cfg.SpoolAfter, cfg.Clock = 2*time.Second, drifting{time.Now(), 20}
 			w, stop := running(t, cfg)
 			out := w.Source("alpha")
 			sent := 0
@@ -421,7 +417,7 @@ func TestStoppedWithoutBrokerSendsAfterRestart(t *testing.T) {
 		}
 	}
 	broker.start()
-	cfg.DrainTimeout = 20 * time.Second
+	cfg.DrainTimeout = time.Minute
 	w, stop := running(t, cfg)
 	w.Source("alpha").Tick(tickNumber("alpha", sent, time.Now()))
 	eventually(t, "the spool is sent", func() bool { return w.Stats().Acked > 0 && !w.Stats().Spooling })
@@ -565,7 +561,6 @@ func TestRefusedWhileEndingIsSentAgain(t *testing.T) {
 	broker := newFakeBroker(t)
 	broker.start()
 	cfg := testConfig(t, broker.Addr())
-	cfg.DrainTimeout = 50 * time.Second
 	broker.refuse(func(n int) bool { return n == 1 })
 	w, stop := running(t, cfg)
 	out := w.Source("alpha")

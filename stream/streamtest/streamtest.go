@@ -9,11 +9,14 @@ package streamtest
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -90,17 +93,39 @@ func Backends(t *testing.T, body func(t *testing.T, addr string)) {
 	t.Run(TierKafka, func(t *testing.T) { body(t, Kafka(t)) })
 }
 
-// freePorts returns n ports of 127.0.0.1 that nothing listens on. Another process may still take
-// one before it is used, so callers try anew with others when their server ends at once.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("finding a free port: %w", err)
+// Ports that FreePort draws from: below those from which systems take one for a connection, or for whoever listens on any. Such a one
+// would be gone before a server that is started listens on it, or while one is away that is stopped and started again.
+const firstPort, ports = 20_000, 12_000
+
+// handedOut are the ports that this process was given.
+var handedOut sync.Map
+
+// FreePort is a port of 127.0.0.1 that nothing listens on. It draws, so that tests of several packages do not come to the same, and gives
+// none twice.
+func FreePort() (int, error) {
+	failed := errors.New("all were given away")
+	for range 1000 {
+		port := firstPort + mathrand.IntN(ports)
+		if _, given := handedOut.LoadOrStore(port, true); given {
+			continue
 		}
-		defer listener.Close()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
+		var listener net.Listener
+		if listener, failed = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); failed == nil {
+			return port, listener.Close()
+		}
 	}
-	return ports, nil
+	return 0, fmt.Errorf("looking for a free port: %w", failed)
+}
+
+// freePorts returns n free ports. Another process may still take one before it is used, so callers try anew with others when their
+// server ends at once.
+func freePorts(n int) ([]int, error) {
+	list := make([]int, n)
+	for i := range list {
+		var err error
+		if list[i], err = FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
