@@ -104,7 +104,7 @@ func TestLagOfALockIsNoLag(t *testing.T) {
 	go func() { ended <- fold.Run(ctx) }()
 	want := fmt.Sprintf(`{"group":%q,"state":"Stable","topic":%q,"partition":0,"end":0,"lock":true,`, fold.Name, fold.Output)
 	got := ""
-	for deadline := time.Now().Add(30 * time.Second); !strings.HasPrefix(got, want); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.HasPrefix(got, want); time.Sleep(50 * time.Millisecond) {
 		if got = run("topics lag -o json"); time.Now().After(deadline) {
 			t.Fatalf("the lag is\n%s\nwant %s", got, want)
 		}

@@ -238,7 +238,7 @@ func TestDeadLettersAreReadAgainOnce(t *testing.T) {
 	marked := func() string {
 		return ask(t, cfg, "SELECT arraySort(groupArray((log_offset, retried_ticks))) FROM v_dead_letters WHERE retried_at IS NOT NULL")
 	}
-	for deadline := time.Now().Add(20 * time.Second); marked() != want; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); marked() != want; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("marked letters: %s, want %s", marked(), want)
 		}

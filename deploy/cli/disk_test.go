@@ -178,12 +178,12 @@ func newGapReader(t *testing.T, cfg stream.Config) *gapReader {
 
 func (r *gapReader) until(what string, ok func() bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
 	for !ok() {
 		fetches := r.client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			r.t.Fatalf("waited 20 s for %s", what)
+			r.t.Fatalf("waited a minute for %s", what)
 		}
 		fetches.EachRecord(func(rec *kgo.Record) {
 			raw := &eventsv1.RawRecord{}

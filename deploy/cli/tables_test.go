@@ -90,7 +90,7 @@ func losePart(t *testing.T, damage func(part string) error) {
 	go func() {
 		sunk <- (&processors.Sink{Topic: schemas.TopicTicks, Log: in.Stream, History: store, Logger: in.Log}).Run(ctx)
 	}()
-	for deadline := time.Now().Add(30 * time.Second); count(in) < ticks; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); count(in) < ticks; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the ticks are not in the table")
 		}
@@ -129,7 +129,7 @@ func losePart(t *testing.T, damage func(part string) error) {
 	ctx, end = context.WithCancel(t.Context())
 	filled := make(chan error, 1)
 	go func() { filled <- role.Run(ctx) }()
-	for deadline := time.Now().Add(30 * time.Second); in.Lost.Waiting() != ""; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); in.Lost.Waiting() != ""; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the rows are not written again")
 		}
@@ -169,7 +169,7 @@ func TestTablesBehindTheLogAreWaitedFor(t *testing.T) {
 	lacking := in.Lacking()["tables"]
 	await := func(what string, holds func(lacked string) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); !holds(lacking()); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !holds(lacking()); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("the tables lack %q, want %s", lacking(), what)
 			}
