@@ -26,7 +26,7 @@ func TestTooFewFilesAreRefusedAtTheStart(t *testing.T) {
 	in := newInstance(t, build(t))
 	in.limitFiles(200)
 	p := in.start(t, "none", "")
-	if !p.ended(10*time.Second) || p.state.ExitCode() != 1 {
+	if !p.ended(time.Minute) || p.state.ExitCode() != 1 {
 		t.Fatalf("with 200 files it ends with %v, want exit code 1\n%s", p.state, in.tail())
 	}
 	if output := in.tail(); !strings.Contains(output, "may open 200 files") || !strings.Contains(output, "ulimit -n") {
@@ -95,7 +95,7 @@ func TestMoreSocketsThanFiles(t *testing.T) {
 		conn.Close()
 	}
 	freed := time.Now()
-	eventually(t, "serving others", 10*time.Second, func() error {
+	eventually(t, "serving others", time.Minute, func() error {
 		status, body, err := fetched("http://" + r.in.rest + "/api/v1/prices/BTC")
 		if err == nil && (status != http.StatusOK || !bytes.Contains(body, []byte(`"isStale":false`))) {
 			err = fmt.Errorf("it answers %d %s", status, body)

@@ -116,8 +116,8 @@ func (p *process) killedBySignal() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// stopLimit is what a stop may take.
-const stopLimit = 10 * time.Second
+// stopLimit bounds a stop that hangs. One whose parts do not drain in their time ends by itself, with an exit code that says so.
+const stopLimit = time.Minute
 
 // stop asks the process to end, as an operator does.
 func (p *process) stop(t *testing.T) {

@@ -181,6 +181,11 @@ func (o *operator) checkFolds(result *report) {
 		result.Folded[view] = int(compared)
 		if last["differing"] != 0.0 || compared == 0 {
 			o.t.Errorf("replay --verify of %s: got %v, want some rows and none that differ", view, last)
+			for _, line := range lines {
+				if kind, ok := line["kind"].(string); ok && kind != "" {
+					o.t.Logf("%v", line)
+				}
+			}
 		}
 	}
 	o.t.Logf("rows folded again, by view: %v", result.Folded)
