@@ -471,7 +471,7 @@ func (l *recordedLog) checkViews() oracle.Views {
 // eventually waits for the tables, which follow the log within a second, to be without fault.
 func (l *recordedLog) eventually(what string, faults func() []string) {
 	l.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(demoPatience)
 	for {
 		wrong := faults()
 		if len(wrong) == 0 {

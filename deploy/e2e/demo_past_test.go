@@ -55,9 +55,9 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 	}
 	var took []time.Duration
 	for _, a := range answers {
-		// A price may have come while the answer was made.
-		var again [2]string
-		for i, at := range []time.Time{a.before, a.after} {
+		// A price may have come while the answer was made, on a busy machine several.
+		var again []string
+		for _, at := range a.instants() {
 			for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
 				asked := time.Now()
 				response, err := d.do(http.MethodGet, withQuery(a.path, "asOf", at.UTC().Format(time.RFC3339Nano)), "")
@@ -70,14 +70,15 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 					t.Fatal(err)
 				}
 				// History gets a price a second or two after this process served it.
-				if again[i] = string(body); response.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
+				if response.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
+					again = append(again, string(body))
 					took = append(took, time.Since(asked))
 					break
 				}
 			}
 		}
-		if !slices.Contains(again[:], a.body) {
-			t.Errorf("%s was answered between %s and %s with\n%.600s\nand as of these instants with\n%.600s\n%.600s", a.path, a.before.UTC(), a.after.UTC(), a.body, again[0], again[1])
+		if !slices.Contains(again, a.body) {
+			t.Errorf("%s was answered between %s and %s with\n%.600s\nand as of these instants, and those between, with\n%.2400s", a.path, a.before.UTC(), a.after.UTC(), a.body, strings.Join(again, "\n"))
 		}
 	}
 	slices.Sort(took)
@@ -99,6 +100,14 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 			t.Errorf("%s: got %d %s, %v; want %s", path, status, excerpt(body), err, want)
 		}
 	}
+}
+
+// instants are those at which it may have been made: prices come once a second.
+func (a servedAnswer) instants() (list []time.Time) {
+	for at := a.before; at.Before(a.after); at = at.Add(time.Second / 2) {
+		list = append(list, at)
+	}
+	return append(list, a.after)
 }
 
 func (a servedAnswer) at() string { return a.before.UTC().Format(time.RFC3339Nano) }

@@ -93,7 +93,7 @@ func TestProxyExampleOfNginx(t *testing.T) {
 		body, err := io.ReadAll(answer.Body)
 		return string(body), err
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			conn.Close()

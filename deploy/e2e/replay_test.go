@@ -55,7 +55,7 @@ func startInstance(t *testing.T) config.Config {
 		}
 		os.RemoveAll(dir)
 	})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(dir, admin.RunFile)); err == nil {
 			return cfg
 		}
@@ -126,7 +126,7 @@ func awaitGroups(t *testing.T, producer *kgo.Client, groups ...string) {
 	if err := producer.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(50 * time.Millisecond) {
 		lags, err := kadm.NewClient(producer).Lag(t.Context(), groups...)
 		behind := int64(0)
 		for _, group := range lags {
@@ -175,7 +175,7 @@ func TestReplayOfARunningInstance(t *testing.T) {
 		}
 		return result
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(demoPatience)
 	for {
 		r := replay(0, "--view", "all", "--verify")
 		if r.Compared > 100 && r.Differing == 0 && r.Outside == 0 {
