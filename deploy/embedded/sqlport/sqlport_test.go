@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -217,17 +218,22 @@ func TestNobodyIsShownPaths(t *testing.T) {
 func TestAStatementLeavesTheServerLittleGarbage(t *testing.T) {
 	i := install(t)
 	i.wait(t, "SELECT 1", "1\n")
-	const statements, want = 50, 100 << 10
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range statements {
-		if status, body := i.ask(t, "SELECT 1"); status != 200 {
-			t.Fatalf("SELECT 1: got %d %s", status, body)
+	const rounds, statements, want = 5, 50, 100 << 10
+	// Other goroutines make garbage too, and the race detector has pools lose what they hold now and then: the least of some rounds counts.
+	least := uint64(math.MaxUint64)
+	for round := 0; round < rounds && least > want; round++ {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range statements {
+			if status, body := i.ask(t, "SELECT 1"); status != 200 {
+				t.Fatalf("SELECT 1: got %d %s", status, body)
+			}
 		}
+		runtime.ReadMemStats(&after)
+		least = min(least, (after.TotalAlloc-before.TotalAlloc)/statements)
 	}
-	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / statements; each > want {
-		t.Errorf("a statement, its client here included, leaves %d bytes, want at most %d", each, want)
+	if least > want {
+		t.Errorf("a statement, its client here included, leaves %d bytes, want at most %d", least, want)
 	}
 }
 
