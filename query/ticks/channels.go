@@ -21,7 +21,7 @@ const (
 	channelCode = 21
 	// channelCoins is how many coins one may be sent the ticks of.
 	channelCoins = 20
-	// pace is the least time between two looks for what is new: half of it is what it costs a tick.
+	// pace is the least time between two looks for what is new: half of it is what it costs a tick where there are many, nothing where there are few.
 	pace = 10 * time.Millisecond
 	// Rewind is how far back the log is read when a first reader comes, so that one who was away for less goes on where it was.
 	Rewind = time.Minute

@@ -166,8 +166,9 @@ type demand struct {
 	// ready means that every partition has stated how far it is since the feeding began.
 	ready  atomic.Bool
 	stated map[int32]bool
-	// watched means that new elements will be looked for.
+	// watched means that new elements will be looked for; looked is when they last were, which who sets watched may read.
 	watched atomic.Bool
+	looked  time.Time
 }
 
 // onDemand means that a channel is fed only while it has readers.
@@ -271,7 +272,9 @@ func (h *Hub) feed(c *channel, partition int32, offset int64, read query.Channel
 		return
 	}
 	if c.demand.watched.CompareAndSwap(false, true) {
-		time.AfterFunc(c.Pace, func() {
+		// At once where nothing came for so long: what is rare is not delayed.
+		time.AfterFunc(c.Pace-time.Since(c.demand.looked), func() {
+			c.demand.looked = time.Now()
 			c.demand.watched.Store(false)
 			signal(h.together)
 		})
