@@ -63,31 +63,68 @@ func BenchmarkChart_100MillionCandles(b *testing.B) {
 		SELECT ?[intDiv(number, ?) + 1], toDateTime(?, 'UTC') + toIntervalMinute(number % ?), 100 + sin(number) AS open, open + 1, open - 1, open + cos(number), 0.5, 50, 2, 0, number, 1
 		FROM numbers(?)`, ids, minutes, w.Now.Truncate(time.Minute).Add(-minutes*time.Minute).Unix(), minutes, coins*minutes))
 	b.Logf("%d candles written in %s", coins*minutes, time.Since(began).Round(time.Second))
-	round := func() (p50, p99 float64) {
-		var took []float64
-		for _, timeframe := range []string{"24h", "7d", "30d", "90d"} {
-			for i := 0; i < coins; i += 5 {
-				began := time.Now()
-				response, err := http.Get(w.Base() + fmt.Sprintf("/api/v1/charts/%s?timeframe=%s", ids[i], timeframe))
-				w.Must(err)
-				n, err := io.Copy(io.Discard, response.Body)
-				response.Body.Close()
-				if err != nil || n < 2000 || response.StatusCode != http.StatusOK {
-					b.Fatalf("%s of %s: got %d, %d bytes, %v", ids[i], timeframe, response.StatusCode, n, err)
-				}
-				took = append(took, float64(time.Since(began).Microseconds())/1000)
-			}
+	chart := func(id, timeframe string) {
+		response, err := http.Get(w.Base() + fmt.Sprintf("/api/v1/charts/%s?timeframe=%s", id, timeframe))
+		w.Must(err)
+		n, err := io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		if err != nil || n < 2000 || response.StatusCode != http.StatusOK {
+			b.Fatalf("%s of %s: got %d, %d bytes, %v", id, timeframe, response.StatusCode, n, err)
 		}
-		slices.Sort(took)
-		return took[len(took)/2], took[len(took)*99/100]
+	}
+	// The rows of a chart as one statement reads them from the database.
+	query := func(id string, frame frame) {
+		open := w.Now.Truncate(frame.step)
+		rows, err := w.Store.Conn().Query(b.Context(), "SELECT start, open, high, low, close, volume, volume_usd, trades, minutes, newest FROM "+frame.table+
+			" WHERE coin_id = ? AND start >= ? AND start < ? ORDER BY start", id, open.Add(-time.Duration(frame.intervals)*frame.step), open.Add(frame.step))
+		w.Must(err)
+		n := 0
+		for rows.Next() {
+			n++
+		}
+		w.Must(rows.Close())
+		if w.Must(rows.Err()); n < frame.intervals {
+			b.Fatalf("%d rows for %s of %s", n, frame.name, id)
+		}
+	}
+	timed := func(do func()) float64 {
+		began := time.Now()
+		do()
+		return float64(time.Since(began).Microseconds()) / 1000
 	}
 	for b.Loop() {
 		w.Now = w.Now.Add(-30 * 24 * time.Hour) // other intervals than those held
-		p50, p99 := round()
-		b.ReportMetric(p50, "cold-p50-ms")
-		b.ReportMetric(p99, "cold-p99-ms")
-		p50, p99 = round()
-		b.ReportMetric(p50, "held-p50-ms")
-		b.ReportMetric(p99, "held-p99-ms")
+		var cold, rows, held []float64
+		for _, frame := range frames {
+			for i := 0; i < coins; i += 5 {
+				asChart, asRows := func() { cold = append(cold, timed(func() { chart(ids[i], frame.name) })) }, func() { rows = append(rows, timed(func() { query(ids[i], frame) })) }
+				if i%2 == 0 { // what comes second finds the pages of the first in memory
+					asChart, asRows = asRows, asChart
+				}
+				asChart()
+				asRows()
+			}
+		}
+		for _, frame := range frames {
+			for i := 0; i < coins; i += 5 {
+				held = append(held, timed(func() { chart(ids[i], frame.name) }))
+			}
+		}
+		for name, took := range map[string][]float64{"cold": cold, "rows": rows, "held": held} {
+			slices.Sort(took)
+			b.ReportMetric(took[len(took)/2], name+"-p50-ms")
+			b.ReportMetric(took[len(took)*99/100], name+"-p99-ms")
+		}
 	}
+}
+
+// frame is a timeframe of charts that steps by hours or days, and the table of its candles.
+type frame struct {
+	name, table string
+	step        time.Duration
+	intervals   int
+}
+
+var frames = []frame{
+	{"24h", "candles_1h", time.Hour, 24}, {"7d", "candles_1h", time.Hour, 7 * 24}, {"30d", "candles_1d", 24 * time.Hour, 30}, {"90d", "candles_1d", 24 * time.Hour, 90},
 }

@@ -40,11 +40,7 @@ func (w *work) developer(ctx context.Context, coin *views.CatalogCoin, name stri
 		return n, nil
 	}
 	n.Records = []Place{place}
-	if again := developerCount(recorded, names[at]); again == nil || *again != counts[at].Value {
-		n.compare(again)
-	} else {
-		n.Note = "its source states it, which is not computed again"
-	}
+	n.recorded(developerCount(recorded, names[at]))
 	return n, nil
 }
 

@@ -65,7 +65,7 @@ func (w *work) sourcedFearGreed(ctx context.Context, of *eventsv1.FearGreed) (*N
 		n.notReproduced("the record that states it is not in the log any more")
 		return n, nil
 	}
-	n.compare(counted(recorded.Value))
+	n.recorded(counted(recorded.Value))
 	n.Inputs = []*Node{stated("observation/"+of.Source+"/fear-greed", counted(recorded.Value), "", of.EventTime, at)}
 	return n, nil
 }

@@ -28,8 +28,8 @@ func TestDaysOfFearAndGreedAreThoseOfTheirSource(t *testing.T) {
 		w.feared(&eventsv1.FearGreed{Source: "alternative", Value: uint32(40 + i), EventTime: w.Now.Truncate(24*time.Hour).AddDate(0, 0, i-2).UnixNano(), IngestTime: w.Now.UnixNano() + int64(i)})
 	}
 	for i, day := range []string{"2026-11-18T00:00:00.000Z", "2026-11-19T00:00:00Z", fmt.Sprint(w.Now.Truncate(24 * time.Hour).Unix())} {
-		n := w.reproduced("fear-greed/days/"+day, "", true)
-		if *n.Value != float64(40+i) || len(n.Inputs) != 1 || n.Inputs[0].Records[0].Topic != schemas.TopicReferenceRaw {
+		n := w.ask("fear-greed/days/"+day, "")
+		if n.Reproduced != nil || n.Note == "" || *n.Value != float64(40+i) || len(n.Inputs) != 1 || n.Inputs[0].Records[0].Topic != schemas.TopicReferenceRaw {
 			t.Errorf("got %+v, want %d and its record", n, 40+i)
 		}
 	}

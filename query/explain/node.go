@@ -61,6 +61,16 @@ func (n *Node) compare(recomputed *float64) {
 	}
 }
 
+// recorded compares what a source states with its record. Nothing is computed again of such a number, so it is not said to be reproduced; that it
+// differs is.
+func (n *Node) recorded(value *float64) {
+	if n.Value == nil || value == nil || *n.Value != *value {
+		n.compare(value)
+		return
+	}
+	n.Note = "its source states it, which is not computed again"
+}
+
 // again is what computing a number again gave; nil where that was not tried or not possible.
 func (n *Node) again() *float64 {
 	if n.Reproduced != nil && *n.Reproduced {

@@ -3,6 +3,7 @@ package views
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -18,6 +19,8 @@ const (
 	cachedFor = time.Minute
 	// loadPatience bounds one reading of them, which all who ask at that time wait for.
 	loadPatience = 10 * time.Second
+	// lateMinutes are so many before the one under way that may not be closed yet, unless the fold of candles is late.
+	lateMinutes = 4
 )
 
 // CandleHistory is where candles are kept.
@@ -63,35 +66,66 @@ func (c *Candles) Read(ctx context.Context, coin schemas.Coin, step time.Duratio
 	// The latest minutes of the interval that has just ended may not be closed yet.
 	settled := open.Add(-step)
 	from := open.Add(-time.Duration(intervals) * step)
-	// What is read for all who wait must not end with the first of them.
-	held, err := c.closed.Get(context.WithoutCancel(ctx), closedKey{coin.ID, step, intervals, settled.UnixNano()},
-		otter.LoaderFunc[closedKey, []schemas.Candle](func(ctx context.Context, _ closedKey) ([]schemas.Candle, error) {
-			ctx, cancel := context.WithTimeout(ctx, loadPatience)
-			defer cancel()
-			return c.fold(ctx, coin, step, from, settled)
-		}))
+	// The latest prices are read beside the candles, of the minutes that are rarely closed: which of them are not is known only then.
+	tailed := make(chan tail, 1)
+	late := now.UTC().Truncate(time.Minute).Add(-lateMinutes * time.Minute)
+	go func() {
+		candles, err := c.history.CandleTail(ctx, coin.ID, time.Minute, late, now.Add(time.Second))
+		tailed <- tail{candles, err}
+	}()
+	candles, err := c.minutes(ctx, coin, step, from, settled, open.Add(step), intervals)
+	latest := <-tailed
 	if err != nil {
 		return nil, err
 	}
-	latest, err := c.fold(ctx, coin, step, settled, open.Add(step))
-	if err != nil {
-		return nil, err
-	}
-	candles := append(held[:len(held):len(held)], latest...)
 	tailFrom := from
 	if n := len(candles); n > 0 {
 		tailFrom = candles[n-1].Newest.Add(time.Minute)
 	}
-	tail, err := c.history.CandleTail(ctx, coin.ID, step, tailFrom, now.Add(time.Second))
+	if tailFrom.Before(late) {
+		latest.candles, latest.err = c.history.CandleTail(ctx, coin.ID, step, tailFrom, now.Add(time.Second))
+	} else {
+		latest.candles = slices.DeleteFunc(latest.candles, func(c schemas.Candle) bool { return c.Start.Before(tailFrom) })
+	}
+	if latest.err != nil {
+		return nil, latest.err
+	}
+	for _, t := range latest.candles {
+		t.Start = t.Start.Truncate(step)
+		candles = joinLast(candles, t)
+	}
+	return c.current(candles, coin, step, tailFrom, now), nil
+}
+
+// tail are candles of published prices that no closed minute holds.
+type tail struct {
+	candles []schemas.Candle
+	err     error
+}
+
+// minutes reads candles of closed minutes: those of [from, settled), which are held for others, and those of [settled, to), which may still change. The
+// candles are the caller's.
+func (c *Candles) minutes(ctx context.Context, coin schemas.Coin, step time.Duration, from, settled, to time.Time, intervals int) ([]schemas.Candle, error) {
+	var latest []schemas.Candle
+	read := false
+	// What is read for all who wait must not end with the first of them. Whoever reads it reads what may still change with it.
+	held, err := c.closed.Get(context.WithoutCancel(ctx), closedKey{coin.ID, step, intervals, settled.UnixNano()},
+		otter.LoaderFunc[closedKey, []schemas.Candle](func(ctx context.Context, _ closedKey) ([]schemas.Candle, error) {
+			ctx, cancel := context.WithTimeout(ctx, loadPatience)
+			defer cancel()
+			all, err := c.fold(ctx, coin, step, from, to)
+			n, _ := slices.BinarySearchFunc(all, settled, func(c schemas.Candle, at time.Time) int { return c.Start.Compare(at) })
+			latest, read = all[n:], true
+			return all[:n:n], err
+		}))
+	if err == nil && !read {
+		latest, err = c.fold(ctx, coin, step, settled, to)
+	}
 	if err != nil {
 		return nil, err
 	}
 	// Joining may change the last of those in memory.
-	candles = append([]schemas.Candle(nil), candles...)
-	for _, t := range tail {
-		candles = joinLast(candles, t)
-	}
-	return c.current(candles, coin, step, tailFrom, now), nil
+	return slices.Concat(held, latest), nil
 }
 
 // fold reads candles of a step.

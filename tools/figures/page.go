@@ -75,8 +75,8 @@ var sections = []section{
 		{"of a tool over MCP", source{doors + "/mcp", "req/s"}, source{doors + "/mcp", "rest-req/s"}, "the same read over REST", 0.5, 0},
 	}},
 	{"Charts", "Of 500 coins with 200,000 minutes each, 100 million candles; 24 hours to 90 days.", []figure{
-		{"ms cold, median", source{chart, "cold-p50-ms"}, source{}, "", 0, 0},
-		{"ms cold, 99 %", source{chart, "cold-p99-ms"}, source{}, "", 0, 0},
+		{"ms cold, median", source{chart, "cold-p50-ms"}, source{chart, "rows-p50-ms"}, "one statement for the same rows", 0, 1.5},
+		{"ms cold, 99 %", source{chart, "cold-p99-ms"}, source{chart, "rows-p99-ms"}, "one statement for the same rows", 0, 0},
 		{"ms while held, median", source{chart, "held-p50-ms"}, source{}, "", 0, 0},
 		{"ms while held, 99 %", source{chart, "held-p99-ms"}, source{}, "", 0, 0},
 	}},

@@ -30,50 +30,60 @@ func (r Reader) Intervals(ctx context.Context, coinID string, interval time.Dura
 	if _, ok := history.LiveCandles[interval]; !ok {
 		return nil, fmt.Errorf("reading candles of %s: there are none of %s", coinID, interval)
 	}
-	// Read before the live candles: so none is missing of those that it states are there.
-	closed, err := r.ClosedUntil(ctx)
+	p, err := r.parts(ctx, coinID, interval, from, to)
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.liveIntervals(ctx, coinID, interval, from, to)
-	if err != nil {
-		return nil, err
+	lacking := lackingSpan(p.live, interval, from, to)
+	if !lacking.From.Before(lacking.To) || !lacking.From.Before(p.closed) {
+		return p.live, nil
 	}
-	lacking := lackingSpan(live, interval, from, to)
-	if !lacking.From.Before(lacking.To) || !lacking.From.Before(closed) {
-		return live, nil
-	}
-	byCoin, err := past.Candles(ctx, r.store, []string{coinID}, interval, []past.Span{lacking}, closed)
-	if err != nil {
-		return nil, err
-	}
-	backfilled := byCoin[coinID]
 	if interval == time.Minute {
-		return fillIn(interval, live, backfilled, nil), nil
+		return fillIn(interval, p.live, p.backfilled, nil), nil
 	}
-	minutes, err := r.foldedMinutes(ctx, coinID, interval, minuteSpans(lacking, interval, live, backfilled), closed)
+	minutes, err := r.foldedMinutes(ctx, coinID, interval, minuteSpans(lacking, interval, p.live, p.backfilled), p)
 	if err != nil {
 		return nil, err
 	}
-	return fillIn(interval, live, backfilled, minutes), nil
+	return fillIn(interval, p.live, p.backfilled, minutes), nil
 }
 
-// foldedMinutes folds live and back-filled minutes into intervals, where there are back-filled ones. Live minutes are
-// closed up to a time.
-func (r Reader) foldedMinutes(ctx context.Context, coinID string, interval time.Duration, spans []past.Span, closed time.Time) ([]schemas.Candle, error) {
-	if len(spans) == 0 {
-		return nil, nil
+// foldedMinutes folds live and back-filled minutes into the intervals of spans, where there are back-filled ones.
+func (r Reader) foldedMinutes(ctx context.Context, coinID string, interval time.Duration, spans []past.Span, p parts) ([]schemas.Candle, error) {
+	var backfilled []schemas.Candle
+	if earlier := before(spans, p.minutesFrom); len(earlier) > 0 {
+		byCoin, err := past.Candles(ctx, r.store, []string{coinID}, time.Minute, earlier, p.closed)
+		if err != nil {
+			return nil, err
+		}
+		backfilled = byCoin[coinID]
 	}
-	byCoin, err := past.Candles(ctx, r.store, []string{coinID}, time.Minute, spans, closed)
-	backfilled := byCoin[coinID]
-	if err != nil || len(backfilled) == 0 {
-		return nil, err
+	for _, c := range p.minutes {
+		if slices.ContainsFunc(spans, func(s past.Span) bool { return !c.Start.Before(s.From) && c.Start.Before(s.To) }) {
+			backfilled = append(backfilled, c)
+		}
+	}
+	if len(backfilled) == 0 {
+		return nil, nil
 	}
 	live, err := r.liveIntervals(ctx, coinID, time.Minute, backfilled[0].Start.Truncate(interval), backfilled[len(backfilled)-1].Start.Truncate(interval).Add(interval))
 	if err != nil {
 		return nil, err
 	}
 	return schemas.JoinCandles(fillIn(time.Minute, live, backfilled, nil), interval), nil
+}
+
+// before are the spans as far as they lie before a time.
+func before(spans []past.Span, end time.Time) (earlier []past.Span) {
+	for _, s := range spans {
+		if s.To.After(end) {
+			s.To = end
+		}
+		if s.From.Before(s.To) {
+			earlier = append(earlier, s)
+		}
+	}
+	return earlier
 }
 
 // lackingSpan is from the first to the last interval that starts in [from, to) and lacks live minutes.
