@@ -156,7 +156,11 @@ func (l *stateLoader) add(rec eventsv1.Marked) {
 
 // folded takes a record of another MinuteFold.
 func (p *joinPartition) folded(rec *kgo.Record, record eventsv1.Marked) {
-	end := record.GetMark().GetOffset()
+	mark := record.GetMark()
+	if mark == nil {
+		return // the control of a replay: no fold wrote it, so it is of no minute
+	}
+	end := mark.Offset
 	s := p.span(end, rec)
 	if record.GetPulse() != nil {
 		p.reached = max(p.reached, end)

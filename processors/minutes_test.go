@@ -17,9 +17,9 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-var minuteInputs = []string{schemas.TopicCandles, schemas.TopicCoinMarketsRaw}
+var minuteInputs = []string{schemas.TopicCandles, schemas.TopicCoinMarketsRaw, schemas.TopicRates}
 
-// sumFold adds up, for ever, what each coin's candles closed at and what observations report: a state that no part of the
+// sumFold adds up, for ever, what each coin's candles closed at, what observations report and what another fold of minutes wrote: a state that no part of the
 // input can show, so that a restart which loses or doubles anything shows.
 type sumFold struct {
 	coins map[string]*coinSum
@@ -62,6 +62,8 @@ func (f *sumFold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 		id, n = r.GetCandle().CoinId, r.GetCandle().Close
 	case *eventsv1.ReferenceRecord:
 		id, n = r.GetCoinMarket().SourceId, float64(r.GetCoinMarket().Rank)
+	case *eventsv1.RateRecord:
+		id, n = r.GetEntry().Pool, r.GetEntry().Apy
 	}
 	if c := f.coin(id); minute > c.minute {
 		c.sum += n
@@ -139,6 +141,19 @@ func minuteScenario(t *rapid.T) memoryLog {
 			closed := at + int64(schemas.AllowedLateness)
 			derive(p, closed, &eventsv1.CandleRecord{Body: &eventsv1.CandleRecord_Pulse{Pulse: &eventsv1.Pulse{Now: closed, Watermark: closed}}})
 		}
+		index := uint32(0)
+		rate := func(rec *eventsv1.RateRecord) {
+			rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at, Index: index}
+			index++
+			appendRecord(t, log, schemas.TopicRates, 0, at, rec)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "rated") == 0 {
+			rate(&eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{Pool: "rated", Apy: float64(1 + i)}}})
+		}
+		if rapid.IntRange(0, 30).Draw(t, "replay") == 0 { // no fold wrote it, so it has no mark, and may lie within a minute
+			appendRecord(t, log, schemas.TopicRates, 0, at, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Control{Control: &eventsv1.Control{Action: "prepare", Generation: 1, View: schemas.ViewRates}}})
+		}
+		rate(&eventsv1.RateRecord{Body: &eventsv1.RateRecord_Pulse{Pulse: &eventsv1.Pulse{Now: at, Watermark: at}}})
 	}
 	return log
 }
