@@ -110,6 +110,10 @@ const (
 	ViewBackfill = "backfill"
 )
 
+// minutesNear is how long what the folds of log minutes read and write stays in the embedded broker: at a start they, and the readers of what they wrote, read
+// up to 65 minutes of it again.
+const minutesNear = 70 * time.Minute
+
 // Topics is the topic table.
 var Topics = []Topic{
 	{
@@ -123,7 +127,7 @@ var Topics = []Topic{
 		Name: TopicTicksRawDead, Partitions: 1, Key: "source", New: record[eventsv1.DeadRecord],
 		Writer: "processors/resolve", valid: validDead,
 		Holds:     "venue messages that could not become a tick, and undecodable records",
-		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, Derived: true, unmarked: unmarkedDead, Logic: 1,
+		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 2 * mebibyte, Archive: ArchiveKept, Derived: true, unmarked: unmarkedDead, Logic: 1,
 		Tables: deadTables,
 	},
 	{
@@ -144,35 +148,35 @@ var Topics = []Topic{
 		Name: TopicReferenceRawDead, Partitions: 1, Key: "source", New: record[eventsv1.DeadRecord],
 		Writer: "producers", valid: validDead,
 		Holds:     "answers of polled sources that could not be read",
-		Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, Archive: ArchiveKept, Clockless: true,
+		Retention: 90 * day, EmbeddedBytes: 16 * mebibyte, NearBytes: 2 * mebibyte, Archive: ArchiveKept, Clockless: true,
 		Tables: deadTables,
 	},
 	{
 		Name: TopicCoinMarketsRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord],
 		Writer: "producers", valid: validReference,
 		Holds:     "market figures of coins from sources",
-		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, View: ViewReference,
+		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 4 * mebibyte, Near: minutesNear, Archive: ArchiveKept, View: ViewReference,
 		Tables: []Table{unordered("coin_markets").byMonth(90)},
 	},
 	{
 		Name: TopicRatesRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord],
 		Writer: "producers", valid: validReference,
 		Holds:         "yields as sources gave them",
-		EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, View: ViewReference,
+		EmbeddedBytes: 64 * mebibyte, NearBytes: 4 * mebibyte, Near: minutesNear, Archive: ArchiveKept, View: ViewReference,
 		Tables: []Table{unordered("rates_past").stating("apr", "apy", "reward_apy", "tvl_usd")},
 	},
 	{
 		Name: TopicQuotes, Partitions: 1, Key: "quote", New: record[eventsv1.QuoteRecord],
 		Writer: "processors/quotes", valid: validQuote,
 		Holds:     "exchange rates of quote assets in USD",
-		Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 24 * mebibyte, Near: 10 * time.Minute, Archive: ArchiveKept,
+		Retention: 30 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 8 * mebibyte, Near: 10 * time.Minute, Archive: ArchiveKept,
 		Derived: true, Seconds: true, Logic: 1,
 	},
 	{
 		Name: TopicTicks, Partitions: 8, Key: "coin", New: record[eventsv1.ResolvedRecord],
 		Writer: "processors/resolve", valid: validResolved,
 		Holds:     "ticks with their coin and the exchange rate that was used",
-		Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, NearBytes: 8 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
+		Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, NearBytes: 4 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
 		Derived: true, Logic: 1, View: ViewTicks,
 		Tables: []Table{unordered("ticks").byDay(7), filled("gaps").byMonth(90)},
 	},
@@ -180,7 +184,7 @@ var Topics = []Topic{
 		Name: TopicPrices, Partitions: 8, Key: "coin", New: record[eventsv1.PriceRecord],
 		Writer: "processors/prices", valid: validPrice,
 		Holds:     "published prices with all inputs",
-		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 12 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
+		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 6 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
 		Derived: true, View: ViewPrices,
 		Logic: 3, // AggregateVersion 2, an unchanged price every PriceRepeat, and a pace that is not taken from before a leap
 		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
@@ -190,7 +194,7 @@ var Topics = []Topic{
 		Name: TopicCandles, Partitions: 8, Key: "coin", New: record[eventsv1.CandleRecord],
 		Writer: "processors/prices", valid: validCandle,
 		Holds:         "closed one-minute candles, of the published price and of each venue",
-		EmbeddedBytes: 16 * mebibyte, Archive: ArchiveKept, Derived: true, View: ViewCandles,
+		EmbeddedBytes: 16 * mebibyte, NearBytes: mebibyte, Near: minutesNear, Archive: ArchiveKept, Derived: true, View: ViewCandles,
 		Logic:  4, // what those prices give, and the trades before a leap of the log's time that it is the time of
 		Tables: []Table{byClosed("candles_1m"), byClosed("venue_candles_1m").byMonth(90)},
 	},
@@ -198,14 +202,14 @@ var Topics = []Topic{
 		Name: TopicMarkets, Partitions: 1, Key: "coin", New: record[eventsv1.MarketRecord],
 		Writer:    "processors/markets",
 		Holds:     "rows of coins and of the whole market, by minute",
-		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: ViewMarkets,
+		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, NearBytes: 4 * mebibyte, Near: minutesNear, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: ViewMarkets,
 		Tables: []Table{bySecond("markets"), bySecond("markets_1d"), bySecond("summaries"), bySecond("sentiment")},
 	},
 	{
 		Name: TopicRates, Partitions: 1, Key: "rate", New: record[eventsv1.RateRecord],
 		Writer:    "processors/apy",
 		Holds:     "yields by minute, with hourly and daily roll-ups",
-		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, Archive: ArchiveKept, Derived: true, Minutes: true, View: ViewRates,
+		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, NearBytes: 4 * mebibyte, Near: minutesNear, Archive: ArchiveKept, Derived: true, Minutes: true, View: ViewRates,
 		Logic: 2, // an entry names the version of RateRule that made it
 		Tables: []Table{
 			bySecond("rates").byDay(30), bySecond("rates_now"), byHour("rates_1h").byMonth(1826), byDay("rates_1d").byMonth(1826),
@@ -215,14 +219,14 @@ var Topics = []Topic{
 		Name: TopicDefi, Partitions: 1, Key: "kind", New: record[eventsv1.DefiRecord],
 		Writer:    "processors/defi",
 		Holds:     "DeFi statistics by minute",
-		Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: "defi",
+		Retention: 30 * day, EmbeddedBytes: 48 * mebibyte, NearBytes: 2 * mebibyte, Near: minutesNear, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: "defi",
 		Tables: []Table{bySecond("defi"), bySecond("defi_lists")},
 	},
 	{
 		Name: TopicEarn, Partitions: 1, Key: "product", New: record[eventsv1.EarnRecord],
 		Writer: "processors/earn", unmarked: unmarkedEarn,
 		Holds:         "earn products, changes of their terms, the daily benchmark",
-		EmbeddedBytes: 64 * mebibyte, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: "earn",
+		EmbeddedBytes: 64 * mebibyte, NearBytes: 2 * mebibyte, Near: minutesNear, Archive: ArchiveKept, Derived: true, Minutes: true, Logic: 1, View: "earn",
 		Tables: []Table{
 			bySecond("earn_products"), bySecond("earn_history"), bySecond("earn_changes"), bySecond("earn_fixings"),
 			filled("earn_corrections"),
@@ -232,7 +236,7 @@ var Topics = []Topic{
 		Name: TopicBackfillRaw, Partitions: 8, Key: "venue|base", New: record[eventsv1.BackfillRecord],
 		Writer: "producers", valid: validBackfill,
 		Holds:         "venues' own candles of the past, read from them or imported from files",
-		EmbeddedBytes: 24 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
+		EmbeddedBytes: 24 * mebibyte, NearBytes: mebibyte, Archive: ArchiveKept, Clockless: true,
 		Tables: []Table{
 			filled("backfill").stating("open", "high", "low", "close", "volume", "withdrawn"), filled("past_marks"), filled("imports"),
 		},
@@ -248,7 +252,7 @@ var Topics = []Topic{
 		Name: TopicServed, Partitions: 1, Key: "replica", New: record[eventsv1.ServedRecord],
 		Writer: "query", valid: validServed,
 		Holds:     "how far each process that answers had read, for `asOf`",
-		Retention: 7 * day, EmbeddedBytes: 16 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveBudget, Clockless: true,
+		Retention: 7 * day, EmbeddedBytes: 16 * mebibyte, NearBytes: 2 * mebibyte, Archive: ArchiveBudget, Clockless: true,
 		Tables: []Table{filled("served_prices").byDay(7), filled("served_minutes"), filled("served_topics"), filled("served_sources").byMonth(90),
 			filled("served_pegs").byDay(7)},
 	},
@@ -256,7 +260,7 @@ var Topics = []Topic{
 		Name: TopicRestatements, Partitions: 1, Key: "none", New: record[eventsv1.RestatementRecord],
 		Writer: "operators and sinks", valid: validRestatement,
 		Holds:         "rows of tables that a replay, or another statement of their source, replaced by others",
-		EmbeddedBytes: 48 * mebibyte, NearBytes: 4 * mebibyte, Archive: ArchiveKept, Clockless: true,
+		EmbeddedBytes: 48 * mebibyte, NearBytes: 2 * mebibyte, Archive: ArchiveKept, Clockless: true,
 		Tables: []Table{filled("restatements"), filled("restated_tables")},
 	},
 	{

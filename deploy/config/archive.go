@@ -20,8 +20,6 @@ import (
 const (
 	segmentPeriod = time.Hour
 	segmentBytes  = 16 << 20
-	// segmentShare is how many segments the bound of a partition of the embedded log has room for: one of them is open.
-	segmentShare = 2
 )
 
 // archiveAuto archives the embedded log.
@@ -41,7 +39,8 @@ func (c Config) ArchiveRules() map[string]archive.Rule {
 		}
 		rule := archive.Rule{Period: segmentPeriod, Bytes: segmentBytes}
 		if len(c.Kafka.Brokers) == 0 {
-			rule.Bytes = min(rule.Bytes, c.PartitionBounds(t).Near/segmentShare)
+			// An open segment stays in the broker, which has room for one.
+			rule.Bytes = min(rule.Bytes, c.PartitionBounds(t).Near)
 		}
 		rules[t.Name] = rule
 	}

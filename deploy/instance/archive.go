@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/schemas/events"
@@ -66,68 +67,57 @@ func (in *Instance) Archiver(ctx context.Context) (*archive.Archiver, error) {
 	}, nil
 }
 
-// Consumed is the offset of each partition of a topic below which every consumer group of the roles has had its effect;
-// a partition that none has committed is missing.
-func (in *Instance) Consumed(ctx context.Context, topic string) (map[int32]int64, error) {
-	client, err := in.Stream.NewClient()
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
+// Consumed is the offset of each partition, by topic, below which every consumer group of the roles has had its effect; a
+// partition that none has committed is missing.
+func (in *Instance) Consumed(ctx context.Context, client *kgo.Client) (map[string]map[int32]int64, error) {
 	admin := kadm.NewClient(client)
 	groups, err := admin.ListGroups(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the consumer groups: %w", err)
 	}
-	own := groups.Groups()
-	consumed := map[int32]int64{}
-	for _, group := range own {
+	consumed := map[string]map[int32]int64{}
+	for _, group := range groups.Groups() {
 		if !isOwnGroup(group) {
 			continue
 		}
-		offsets, err := admin.FetchOffsetsForTopics(ctx, group, topic)
+		offsets, err := admin.FetchOffsets(ctx, group)
 		if err != nil {
 			return nil, fmt.Errorf("reading the offsets of group %s: %w", group, err)
 		}
-		for _, o := range offsets.Offsets()[topic] {
+		offsets.Each(func(o kadm.OffsetResponse) {
 			if o.At < 0 {
-				continue // the group does not read this topic
+				return // the group does not read this topic
 			}
-			if at, ok := consumed[o.Partition]; !ok || o.At < at {
-				consumed[o.Partition] = o.At
+			if consumed[o.Topic] == nil {
+				consumed[o.Topic] = map[int32]int64{}
 			}
-		}
+			if at, ok := consumed[o.Topic][o.Partition]; !ok || o.At < at {
+				consumed[o.Topic][o.Partition] = o.At
+			}
+		})
 	}
 	return consumed, nil
 }
 
-// DeleteBefore deletes the records of a partition below an offset from the broker.
-func (in *Instance) DeleteBefore(ctx context.Context, topic string, partition int32, offset int64) error {
-	client, err := in.Stream.NewClient()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+// DeleteBefore deletes the records of partitions of a topic below offsets from the broker.
+func (in *Instance) DeleteBefore(ctx context.Context, client *kgo.Client, topic string, upTo map[int32]int64) error {
 	var offsets kadm.Offsets
-	offsets.AddOffset(topic, partition, offset, -1)
+	for partition, offset := range upTo {
+		offsets.AddOffset(topic, partition, offset, -1)
+	}
 	answers, err := kadm.NewClient(client).DeleteRecords(ctx, offsets)
 	if err == nil {
 		err = answers.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("deleting %s/%d up to %d: %w", topic, partition, offset, err)
+		return fmt.Errorf("deleting %s up to %v: %w", topic, upTo, err)
 	}
 	faults.Hit("archive.deleted")
 	return nil
 }
 
 // OffsetsBefore are the offsets of a topic's partitions whose records are of the given last time, by the instance's clock.
-func (in *Instance) OffsetsBefore(ctx context.Context, topic string, last time.Duration) (map[int32]int64, error) {
-	client, err := in.Stream.NewClient()
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
+func (in *Instance) OffsetsBefore(ctx context.Context, client *kgo.Client, topic string, last time.Duration) (map[int32]int64, error) {
 	offsets, err := stream.OffsetsFrom(ctx, client, in.Clock.Now().Add(-last), topic)
 	return offsets[topic], err
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream"
 )
 
 // retentionInterval is how often the embedded broker is cut back to its bounds, and the archive to its own.
@@ -27,10 +29,15 @@ func archiveRole(in *instance.Instance) supervise.Role {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return archiver.Run(ctx) })
 		group.Go(func() error {
+			client, err := in.Stream.NewClient()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
 			ticker := time.NewTicker(retentionInterval)
 			defer ticker.Stop()
 			for {
-				if err := retain(ctx, in); err != nil {
+				if err := retain(ctx, in, client); err != nil {
 					return err
 				}
 				select {
@@ -48,13 +55,20 @@ func archiveRole(in *instance.Instance) supervise.Role {
 const keepsUp = time.Minute
 
 // retain deletes what exceeds the bounds: from the broker only what is archived and was consumed by all who read it.
-func retain(ctx context.Context, in *instance.Instance) error {
+func retain(ctx context.Context, in *instance.Instance, client *kgo.Client) error {
 	beyond := ""
+	var consumed map[string]map[int32]int64
+	consumedOnce := func() (_ map[string]map[int32]int64, err error) {
+		if consumed == nil {
+			consumed, err = in.Consumed(ctx, client)
+		}
+		return consumed, err
+	}
 	for _, topic := range schemas.Topics {
 		if in.EmbeddedBroker() == nil || topic.Archive == schemas.ArchiveNever && topic.NearBytes == 0 {
 			continue
 		}
-		waits, err := (&retention{in: in, topic: topic, bounds: in.Config.PartitionBounds(topic)}).cut(ctx)
+		waits, err := (&retention{in: in, client: client, topic: topic, bounds: in.Config.PartitionBounds(topic), allConsumed: consumedOnce}).cut(ctx)
 		if err != nil {
 			return err
 		}
@@ -70,8 +84,11 @@ func retain(ctx context.Context, in *instance.Instance) error {
 // retention cuts one topic of the embedded log back.
 type retention struct {
 	in     *instance.Instance
+	client *kgo.Client
 	topic  schemas.Topic
 	bounds config.PartitionBounds
+	// allConsumed is what consumed is of all topics; it is asked for once for all of them.
+	allConsumed func() (map[string]map[int32]int64, error)
 	// starts are the first offsets that the broker has.
 	starts map[int32]int64
 	// consumed are the offsets below which all who read the topic have used it; recent those of records that stay for their
@@ -82,6 +99,7 @@ type retention struct {
 
 // cut deletes what may be deleted. It returns what keeps it from that, if the log is far beyond its bound.
 func (r *retention) cut(ctx context.Context) (beyond string, err error) {
+	cuts := map[int32]int64{}
 	for partition := range r.topic.Partitions {
 		wanted, err := r.in.EmbeddedBroker().Excess(r.topic.Name, partition, r.bounds.Near)
 		if err != nil {
@@ -106,11 +124,12 @@ func (r *retention) cut(ctx context.Context) (beyond string, err error) {
 		if upTo = min(upTo, wanted); upTo <= r.starts[partition] {
 			continue // gone already, or never there
 		}
-		if err := r.in.DeleteBefore(ctx, r.topic.Name, partition, upTo); err != nil {
-			return "", err
-		}
+		cuts[partition] = upTo
 	}
-	return beyond, nil
+	if len(cuts) == 0 {
+		return beyond, nil
+	}
+	return beyond, r.in.DeleteBefore(ctx, r.client, r.topic.Name, cuts)
 }
 
 // used is the offset below which records of a partition that no archive has may be deleted before the broker's own bound does
@@ -162,19 +181,20 @@ func (r *retention) archived(ctx context.Context, partition int32) (upTo int64, 
 
 // look asks once for what counts for all partitions.
 func (r *retention) look(ctx context.Context) (err error) {
-	if r.consumed != nil {
+	if r.starts != nil {
 		return nil
 	}
-	starts, _, err := r.in.Stream.Bounds(ctx, r.topic.Name)
+	starts, _, err := stream.Bounds(ctx, r.client, r.topic.Name)
 	if err != nil {
 		return err
 	}
 	r.starts = starts[r.topic.Name]
-	if r.consumed, err = r.in.Consumed(ctx, r.topic.Name); err != nil || r.topic.Near == 0 {
+	consumed, err := r.allConsumed()
+	if r.consumed = consumed[r.topic.Name]; err != nil || r.topic.Near == 0 {
 		return err
 	}
-	if r.recent, err = r.in.OffsetsBefore(ctx, r.topic.Name, r.topic.Near); err == nil && r.topic.Archive == schemas.ArchiveNever {
-		r.late, err = r.in.OffsetsBefore(ctx, r.topic.Name, keepsUp)
+	if r.recent, err = r.in.OffsetsBefore(ctx, r.client, r.topic.Name, r.topic.Near); err == nil && r.topic.Archive == schemas.ArchiveNever {
+		r.late, err = r.in.OffsetsBefore(ctx, r.client, r.topic.Name, keepsUp)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -24,6 +25,17 @@ const (
 // startGCPercent is how much garbage may lie beside what lives, in percent of it, while a start works off what it missed: with Go's 100 the
 // collector takes a good part of two processors then (docs/decisions/0072).
 const startGCPercent = 400
+
+// embeddedGCPercent is the same afterwards, in a process that holds the log in memory: this is most of what lives there, and becomes garbage at its own slow pace. A
+// hundred percent of it would be room that nothing needs.
+const embeddedGCPercent = 50
+
+// boundGarbage sets it, unless the environment says otherwise.
+func boundGarbage(in *instance.Instance) {
+	if len(in.Config.Kafka.Brokers) == 0 && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(embeddedGCPercent)
+	}
+}
 
 // firstFresh is the first fresh price of a start that makes its own. Until it is there, whatever does not make prices leaves the
 // processors to what does: the folds then work off some minutes of ticks. Safe for concurrent use.

@@ -71,6 +71,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	if at.metrics != nil {
 		serve(metricsRole(in, at.metrics, health))
 	}
+	boundGarbage(in)
 	var fresh *firstFresh
 	if role == "run" && in.Config.Feeds != "none" {
 		fresh = newFirstFresh()

@@ -59,7 +59,25 @@ type Engine struct {
 	pools   []*pool
 	live    map[running]struct{}
 	closed  bool
+	done    chan struct{} // closed by Close
 	counter atomic.Uint64
+}
+
+// releaseInterval is how often the library's code leaves the memory of the process. To map again what runs all the time takes some milliseconds.
+const releaseInterval = 2 * time.Minute
+
+// release does so until the engine is closed. If it fails nothing is lost but memory.
+func (e *Engine) release(library string) {
+	ticker := time.NewTicker(releaseInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.done:
+			return
+		case <-ticker.C:
+			_ = releaseCode(library)
+		}
+	}
 }
 
 // Open starts the engine on the tables in dir, which it makes if need be. From then on standard input, descriptor 0, is empty: whoever needs
@@ -123,7 +141,7 @@ func open(path, dir string, opt Options) (*Engine, error) {
 	if opt.Connections == 0 {
 		opt.Connections = 16
 	}
-	e := &Engine{lib: lib, path: "--path=" + dir, live: map[running]struct{}{}}
+	e := &Engine{lib: lib, path: "--path=" + dir, live: map[running]struct{}{}, done: make(chan struct{})}
 	// Without a file of its own a config.xml in the working directory or a home folder would be read.
 	settings := filepath.Join(dir, "engine.xml")
 	if err := os.WriteFile(settings, []byte(configuration), 0o600); err != nil {
@@ -147,6 +165,9 @@ func open(path, dir string, opt Options) (*Engine, error) {
 	if e.version, err = e.ask("SELECT version()"); err != nil {
 		c.close()
 		return nil, err
+	}
+	if library, err := filepath.EvalSymlinks(path); err == nil { // as the system names what it maps
+		go e.release(library)
 	}
 	return e, nil
 }
@@ -187,6 +208,7 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
+	close(e.done)
 	pools := e.pools
 	var live []running
 	for s := range e.live {
