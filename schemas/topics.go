@@ -23,7 +23,7 @@ type Topic struct {
 	Holds string
 	// Retention is how long a cluster keeps records; 0 keeps them for ever.
 	Retention time.Duration
-	// EmbeddedBytes bounds a partition of the embedded broker, which reads its log into memory at
+	// EmbeddedBytes bounds a partition of the embedded broker, which reads its log at a
 	// start: all bounds together are about 2 GB.
 	EmbeddedBytes int64
 	// NearBytes bounds a partition of the embedded broker where the log is archived: what is older is read from there. Up to

@@ -1,23 +1,22 @@
-package config_test
+package config
 
 import (
 	"testing"
 
-	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// An archived log stays small in memory at any age. Of the topics without a near bound reference.raw.v1 must have eight days, and the others are small
+// An archived log stays small in the embedded broker at any age. Of the topics without a near bound reference.raw.v1 must have eight days, and the others are small
 // by themselves.
-func TestAnArchivedLogStaysSmallInMemory(t *testing.T) {
+func TestAnArchivedLogStaysSmallInTheBroker(t *testing.T) {
 	const most, small = 512 << 20, 8 << 20
-	cfg := config.DefaultConfig()
+	cfg := DefaultConfig()
 	total := int64(0)
 	for _, topic := range schemas.Topics {
 		bounds := cfg.PartitionBounds(topic)
 		total += bounds.Near * int64(topic.Partitions)
 		if bounds.Near == bounds.Most && topic.EmbeddedBytes > small && topic.Name != schemas.TopicReferenceRaw {
-			t.Errorf("%s stays in memory up to %d bytes a partition: it has no near bound", topic.Name, bounds.Most)
+			t.Errorf("%s stays in the broker up to %d bytes a partition: it has no near bound", topic.Name, bounds.Most)
 		}
 	}
 	if total > most {

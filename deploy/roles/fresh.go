@@ -26,8 +26,8 @@ const (
 // collector takes a good part of two processors then (docs/decisions/0072).
 const startGCPercent = 400
 
-// embeddedGCPercent is the same afterwards, in a process that holds the log in memory: this is most of what lives there, and becomes garbage at its own slow pace. A
-// hundred percent of it would be room that nothing needs.
+// embeddedGCPercent is the same afterwards, in a process that has the log in it: on a small machine a heap of twice what lives is most of what the process
+// takes, and the collector little of what it does (docs/decisions/0112).
 const embeddedGCPercent = 50
 
 // boundGarbage sets it, unless the environment says otherwise.
