@@ -17,7 +17,10 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-var minuteInputs = []string{schemas.TopicCandles, schemas.TopicCoinMarketsRaw, schemas.TopicRates}
+var minuteInputs = []string{schemas.TopicCandles, schemas.TopicCoinMarketsRaw}
+
+// joinedInputs are one of each kind: closed minutes, what producers write, and what another fold of minutes does.
+var joinedInputs = append(slices.Clone(minuteInputs), schemas.TopicRates)
 
 // sumFold adds up, for ever, what each coin's candles closed at, what observations report and what another fold of minutes wrote: a state that no part of the
 // input can show, so that a restart which loses or doubles anything shows.
@@ -178,7 +181,7 @@ func checkMinutes(t *testing.T, newFold func() processors.MinuteFold) {
 		log := minuteScenario(t)
 		want := memoryLog{}
 		life := newLife()
-		mustAdd(t, processors.TakeOverMinutes(newFold(), minuteInputs, nil, life), inOrder(log))
+		mustAdd(t, processors.TakeOverMinutes(newFold(), joinedInputs, nil, life), inOrder(log))
 		life.writeTo(want)
 		written += len(want[place{schemas.TopicMarkets, 0}])
 		for _, rec := range want[place{schemas.TopicMarkets, 0}] {
@@ -194,7 +197,7 @@ func checkMinutes(t *testing.T, newFold func() processors.MinuteFold) {
 		slices.Sort(ends)
 		for _, percent := range append(ends, 100) {
 			life := newLife()
-			taken := processors.TakeOverMinutes(newFold(), minuteInputs, got[output], life)
+			taken := processors.TakeOverMinutes(newFold(), joinedInputs, got[output], life)
 			for _, batch := range batches(t, log, taken, percent) {
 				mustAdd(t, taken, batch)
 			}

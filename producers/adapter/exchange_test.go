@@ -437,7 +437,7 @@ func TestATickerThatKeepsFailingIsWarnedOfOnce(t *testing.T) {
 		s := &venueServer{listing: products("BTC-USD", "ETH-USD"), log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 		const ticker = `{"price":"7","bid":"6","ask":"8","volume":"1","time":"2020-01-01T00:00:00Z"}`
 		s.tickers = map[string]string{"/products/BTC-USD/ticker": ticker}
-		s.serve = func(_ int, c *serverConn) {
+		change := func() {
 			for _, has := range []bool{true, false} {
 				time.Sleep(5 * time.Minute)
 				s.mu.Lock()
@@ -446,6 +446,10 @@ func TestATickerThatKeepsFailingIsWarnedOfOnce(t *testing.T) {
 				}
 				s.mu.Unlock()
 			}
+		}
+		var once sync.Once
+		s.serve = func(_ int, c *serverConn) {
+			once.Do(func() { go change() })
 			c.linger()
 		}
 		run(t, s, 15*time.Minute, func(v *adapter.Venue) { v.Silence = time.Hour })
