@@ -85,17 +85,13 @@ func TestDemoExplainsEveryNumber(t *testing.T) {
 	paths := slices.Sorted(maps.Keys(explained))
 	r.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
 	for i, path := range paths {
-		_, answer, err := d.ask(explained[path])
-		if err != nil {
-			t.Fatal(err)
-		}
 		schema := document.Paths.Find(path).Get.Responses.Status(http.StatusOK).Value.Content.Get("application/json").Schema
 		found := map[string]string{}
-		numbersOf(schema.Value, answer, nil, found)
-		// No candle of five minutes may have closed since the start.
-		if len(found) == 0 && !strings.Contains(path, "charts") {
-			t.Errorf("%s names none of its numbers", explained[path])
-		}
+		// A list may have its first row later than what the demo waits for; no candle of five minutes may have closed since the start.
+		d.await(t, explained[path], "numbers that are named", func(_ int, answer map[string]any) bool {
+			numbersOf(schema.Value, answer, nil, found)
+			return len(found) > 0 || strings.Contains(path, "charts")
+		})
 		maps.Copy(all, found)
 		if i < drawnAnswers && len(found) > 0 {
 			d.checkInlined(t, document, path)
