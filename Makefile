@@ -51,8 +51,8 @@ pictures: build browser ## Make the pictures of the README (docs/pictures), by t
 clients: build ## Write the generated part of the client libraries (query/clients) and samples of their use from what the program says of itself
 	tools/clients/write.sh
 
+# In memory where there is room, some 8 GB: what a disk writes back meanwhile decides otherwise. The page names the folder.
 figures: build kafka ## Measure every figure in one go, some 30 minutes, and write docs/figures.md whole; broken off, it goes on where it stopped
-	# In memory where there is room, some 8 GB: what a disk writes back meanwhile decides otherwise. The page names the folder.
 	TMPDIR=$${TMPDIR:-$$(test -d /dev/shm && echo /dev/shm || echo /tmp)} go -C tools run ./figures
 
 admission: ## Ten minutes of three replicas over a Redis that is killed, frozen and flushed, at three limits; logs to bin/admission-*.jsonl

@@ -23,8 +23,7 @@ type Topic struct {
 	Holds string
 	// Retention is how long a cluster keeps records; 0 keeps them for ever.
 	Retention time.Duration
-	// EmbeddedBytes bounds a partition of the embedded broker, which reads its log at a
-	// start: all bounds together are about 2 GB.
+	// EmbeddedBytes bounds a partition of the embedded broker, which reads its log at a start: all bounds together are about 2.6 GiB.
 	EmbeddedBytes int64
 	// NearBytes bounds a partition of the embedded broker where the log is archived: what is older is read from there. Up to
 	// EmbeddedBytes it may grow while the archive or those who read it are behind. 0 is EmbeddedBytes.

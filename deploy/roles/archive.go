@@ -142,8 +142,8 @@ func (r *retention) used(partition int32) int64 {
 }
 
 // archived is the offset below which records of a partition may be deleted that an archive is to have, and what is waited for
-// if it is far beyond its bound. At the bound that it has without an archive its oldest records are given up: the log is in
-// memory, and to end for want of that would lose what comes as well.
+// if it is far beyond its bound. At the bound that it has without an archive its oldest records are given up: to
+// end for want of room would lose what comes as well.
 func (r *retention) archived(ctx context.Context, partition int32) (upTo int64, beyond string, err error) {
 	archived, err := r.in.ArchivedUpTo(ctx, r.topic.Name, partition)
 	if err != nil {

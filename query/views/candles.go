@@ -19,7 +19,7 @@ const (
 	cachedFor = time.Minute
 	// loadPatience bounds one reading of them, which all who ask at that time wait for.
 	loadPatience = 10 * time.Second
-	// lateMinutes are so many before the one under way that may not be closed yet, unless the fold of candles is late.
+	// lateMinutes is how many minutes before the one under way may still be open, unless the fold of candles is behind.
 	lateMinutes = 4
 )
 
@@ -66,7 +66,7 @@ func (c *Candles) Read(ctx context.Context, coin schemas.Coin, step time.Duratio
 	// The latest minutes of the interval that has just ended may not be closed yet.
 	settled := open.Add(-step)
 	from := open.Add(-time.Duration(intervals) * step)
-	// The latest prices are read beside the candles, of the minutes that are rarely closed: which of them are not is known only then.
+	// The latest prices are read beside the candles, of some more minutes than are usually open: which of them are is known only with the candles.
 	tailed := make(chan tail, 1)
 	late := now.UTC().Truncate(time.Minute).Add(-lateMinutes * time.Minute)
 	go func() {
