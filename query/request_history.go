@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 const (
@@ -20,6 +21,35 @@ const (
 // AsOfParam declares the parameter that asks an operation for what it answered at a past instant, as far back as the plan's history.
 func AsOfParam(doc string) Param {
 	return Param{Name: asOf, Kind: Time, Past: true, Planned: true, Stored: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: doc}
+}
+
+// Values of KnowledgeParam.
+const (
+	knowledgeSaid   = "said"
+	knowledgeLatest = "latest"
+)
+
+// KnowledgeParam declares as whose knowledge candles are answered as of an instant.
+var KnowledgeParam = Param{Name: "knowledge", Kind: Text, Allowed: []string{knowledgeSaid, knowledgeLatest}, Essential: true,
+	Doc: "With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said."}
+
+// OnlyWithAsOf refuses a parameter that means something of an instant only, where no instant is asked for.
+func (r *Request) OnlyWithAsOf(param string) error {
+	if r.Text(param) == "" {
+		return nil
+	}
+	why := "needs asOf"
+	return &Error{Status: http.StatusBadRequest, Code: CodeValidation, Fields: map[string][]string{param: {why}}, Message: param + " " + why + ": without it an answer is of what is known now"}
+}
+
+// CandlesAsOf reads the candles of a coin as of an instant, by the knowledge that the request asks for.
+func (r *Request) CandlesAsOf(ctx context.Context, candles *views.Candles, coin schemas.Coin, step time.Duration, intervals int, at time.Time) (read []schemas.Candle, err error) {
+	if r.Text(KnowledgeParam.Name) == knowledgeLatest {
+		read, err = candles.Until(ctx, coin, step, intervals, at)
+	} else {
+		read, err = candles.AsOf(ctx, coin, step, intervals, at)
+	}
+	return read, FaultOfPast(err, at)
 }
 
 // FaultOfPast turns what keeps an answer as of an instant from being made into what the caller can do about it. Other faults stay as they

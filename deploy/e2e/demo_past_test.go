@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,4 +117,114 @@ func (a servedAnswer) at() string { return a.before.UTC().Format(time.RFC3339Nan
 // holdsAll reports whether an answer has the status that the first word says, and all other words in it.
 func holdsAll(words []string, status int, body string) bool {
 	return words[0] == strconv.Itoa(status) && !slices.ContainsFunc(words[1:], func(word string) bool { return !strings.Contains(body, word) })
+}
+
+// chartPaths are charts that are asked for again as of the instant of their answers.
+var chartPaths = []string{"/api/v1/charts/bitcoin?timeframe=1h", "/api/v1/charts/ethereum?timeframe=24h", "/api/v1/charts/tether?timeframe=30d"}
+
+// A chart is asked for as of instants around that of its answer: its intervals that had ended are the same to the byte, and the one under way ends
+// with the price that was answered then. What is known now of the time until then is the same, where nothing was back-filled since.
+func TestDemoChartsAreTheSameLater(t *testing.T) {
+	d := filledDemo(t)
+	var answers []servedAnswer
+	for range 4 {
+		for _, path := range chartPaths {
+			answers = append(answers, d.served(t, path))
+		}
+		time.Sleep(3 * time.Second) // charts are held for five
+	}
+	whole := 0
+	for _, a := range answers {
+		found := false
+		for at := a.before.Add(-5 * time.Second); at.Before(a.after.Add(time.Second)) && !found; at = at.Add(time.Second / 2) {
+			again := d.patiently(t, withQuery(a.path, "asOf", at.UTC().Format(time.RFC3339Nano)))
+			found = sameButUnderWay(t, a.body, again)
+			if again == a.body {
+				whole++
+			}
+		}
+		if !found {
+			t.Errorf("%s was answered between %s and %s with\n%.1200s\nand as of no instant around with the same", a.path, a.before.UTC(), a.after.UTC(), a.body)
+		}
+	}
+	t.Logf("%d of %d charts are the same to the byte as of an instant around", whole, len(answers))
+
+	at := answers[0].before.UTC().Format(time.RFC3339Nano)
+	chart, price := pointsOf(t, d.patiently(t, "/api/v1/charts/bitcoin?timeframe=1h&asOf="+at)), struct {
+		Data struct{ Aggregated struct{ Price float64 } }
+	}{}
+	if err := json.Unmarshal([]byte(d.patiently(t, "/api/v1/prices/BTC?asOf="+at)), &price); err != nil {
+		t.Fatal(err)
+	}
+	if last := chart[len(chart)-1]; last.Close != price.Data.Aggregated.Price {
+		t.Errorf("as of %s the chart ends with %v, and the price is %v", at, last.Close, price.Data.Aggregated.Price)
+	}
+	minute := answers[len(answers)-1].before.UTC().Truncate(time.Minute).Format(time.RFC3339)
+	said, latest := d.patiently(t, "/api/v1/charts/bitcoin?timeframe=24h&asOf="+minute), d.patiently(t, "/api/v1/charts/bitcoin?timeframe=24h&knowledge=latest&asOf="+minute)
+	if !sameButUnderWay(t, said, latest) && len(pointsOf(t, latest)) < len(pointsOf(t, said)) {
+		t.Errorf("as of %s was said\n%.600s\nand is known now\n%.600s", minute, said, latest)
+	}
+
+	for path, want := range map[string]string{
+		"/api/v1/charts/bitcoin?asOf=2025-01-01T00:00:00Z":                               "410 AGED_OUT availableFrom knowledge=latest",
+		"/api/v1/charts?coins=btc,eth&asOf=2025-01-01T00:00:00Z":                         "410 AGED_OUT availableFrom",
+		"/api/v1/coins/history/BTC?asOf=2025-01-01T00:00:00Z":                            "410 AGED_OUT availableFrom",
+		"/api/v1/charts/bitcoin?asOf=2025-01-01T00:00:00.5Z&knowledge=latest":            "410 AGED_OUT whole minute",
+		"/api/v1/charts/bitcoin?timeframe=30d&asOf=2025-01-01T00:00Z&knowledge=latest":   "400 VALIDATION_ERROR asOf",
+		"/api/v1/charts/bitcoin?timeframe=1y&asOf=2025-01-01T00:00:00Z&knowledge=latest": "200 dataPoints",
+		"/api/v1/charts/bitcoin?knowledge=latest":                                        "400 VALIDATION_ERROR knowledge asOf",
+		"/api/v1/charts/bitcoin?knowledge=all&asOf=" + at:                                "400 VALIDATION_ERROR knowledge",
+		"/api/v1/charts/bitcoin/current?asOf=" + at:                                      "400 VALIDATION_ERROR asOf",
+	} {
+		status, body, err := d.ask(path)
+		if words := strings.Fields(want); err != nil || !holdsAll(words, status, excerpt(body)) {
+			t.Errorf("%s: got %d %s, %v; want %s", path, status, excerpt(body), err, want)
+		}
+	}
+}
+
+// patiently asks until history has what was answered just now.
+func (d *demo) patiently(t *testing.T, path string) string {
+	t.Helper()
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
+		response, err := d.do(http.MethodGet, path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err == nil && response.StatusCode == http.StatusOK {
+			return string(body)
+		}
+		if err != nil || response.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			t.Fatalf("%s: %d %.400s, %v", path, response.StatusCode, body, err)
+		}
+	}
+}
+
+// chartedPoint is a point of a chart.
+type chartedPoint struct {
+	Timestamp, Origin                         string
+	Open, High, Low, Close, Volume, VolumeUSD float64
+	Complete                                  bool
+	Trades                                    *uint64
+}
+
+func pointsOf(t *testing.T, body string) []chartedPoint {
+	t.Helper()
+	var chart struct {
+		Data struct{ DataPoints []chartedPoint }
+	}
+	if err := json.Unmarshal([]byte(body), &chart); err != nil || len(chart.Data.DataPoints) == 0 {
+		t.Fatalf("%v: %.300s", err, body)
+	}
+	return chart.Data.DataPoints
+}
+
+// sameButUnderWay reports whether charts have the same points, but for what has closed and been traded meanwhile of the last two.
+func sameButUnderWay(t *testing.T, a, b string) bool {
+	t.Helper()
+	one, other := pointsOf(t, a), pointsOf(t, b)
+	n := len(one) - 2
+	return len(one) == len(other) && n > 0 && reflect.DeepEqual(one[:n], other[:n]) && one[n].Open == other[n].Open && one[n+1].Timestamp == other[n+1].Timestamp && one[n+1].Close == other[n+1].Close
 }

@@ -196,6 +196,7 @@ func (a *apiRole) run(ctx context.Context) error {
 		return err
 	}
 	candles := views.NewCandles(priceCache, past)
+	candles.RememberBy(in.Clock.Now, priceCache.Steps(), past)
 	describing := coins.New(priceCache, catalog, yieldStore, candles, past)
 	overrides, err := in.Overrides(ctx)
 	if err != nil {
@@ -288,6 +289,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	afterFresh(figures.Run) // both read a day and more of candles
 	afterFresh(describing.Run)
 	afterFresh(pegging.Statistics().Run)
+	afterFresh(candles.Run)
 	g.Go(func() error { return market.Run(ctx, in.Log) })
 	g.Go(func() error { return currencies.Run(ctx, in.Log) })
 	g.Go(func() error { return limiter.Run(ctx, in.Log) })

@@ -50,7 +50,7 @@ func (u *Unit) several() query.Endpoint {
 		Summary: "Price history of several coins",
 		Params: []query.Param{
 			{Name: "coins", Kind: query.List, Required: true, MaxItems: maxCoins, Example: "bitcoin,ethereum", Doc: "Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}."},
-			timeframeParam},
+			timeframeParam, asOfParam, query.KnowledgeParam},
 		Body: ListBody{}, Class: limits.Charts, Handle: u.getSeveral,
 	}
 }
@@ -77,7 +77,7 @@ func (u *Unit) getSeveral(ctx context.Context, r *query.Request) (query.Answer, 
 	g.SetLimit(atOnce)
 	for i, coin := range coins {
 		g.Go(func() (err error) {
-			charts[i], err = u.chart(ctx, coin, frame, formatOHLC, r.Now)
+			charts[i], err = u.asked(ctx, r, coin, frame, formatOHLC)
 			return err
 		})
 	}

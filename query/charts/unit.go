@@ -102,6 +102,8 @@ var coinParam = query.CoinParam("coinId", query.Path, "bitcoin")
 var timeframeParam = query.Param{Name: "timeframe", Kind: query.Text, Default: "24h", Allowed: timeframeNames(),
 	Doc: "Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years."}
 
+var asOfParam = query.AsOfParam("Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now.")
+
 var formatParam = query.Param{Name: "format", Kind: query.Text, Default: formatOHLC, Allowed: []string{formatOHLC, formatSimple}, Doc: "Candles (ohlc), or pairs of time and value (simple)."}
 
 // find turns a name into a coin as candles are kept of it: one that no venue is read for has none.
@@ -121,6 +123,22 @@ func (u *Unit) unknown(name string) error { return query.NoCoin(u.catalog.Snapsh
 // notTraded is why there is no chart: no venue of ours traded the coin in that time.
 const notTraded = "not_traded"
 
+// asked returns the chart that a request asks for: of now, or as of a past instant.
+func (u *Unit) asked(ctx context.Context, r *query.Request, coin schemas.Coin, frame timeframe, format string) (*made, error) {
+	asOf, past := r.Time("asOf")
+	if !past {
+		if err := r.OnlyWithAsOf(query.KnowledgeParam.Name); err != nil {
+			return nil, err
+		}
+		return u.chart(ctx, coin, frame, format, r.Now)
+	}
+	candles, err := r.CandlesAsOf(ctx, u.candles, coin, frame.step, frame.intervals, asOf)
+	if err != nil {
+		return nil, err
+	}
+	return encoded(coin, frame, format, candles, asOf)
+}
+
 // chart returns a chart that is no older than reuse.
 func (u *Unit) chart(ctx context.Context, coin schemas.Coin, frame timeframe, format string, now time.Time) (*made, error) {
 	key := chartKey{coin.ID, frame.name, format, now.UnixNano() / int64(reuse)}
@@ -136,7 +154,12 @@ func (u *Unit) make(ctx context.Context, coin schemas.Coin, frame timeframe, for
 	if err != nil {
 		return nil, err
 	}
-	m := &made{chart: draw(coin, frame, format, candles, now)}
+	return encoded(coin, frame, format, candles, now)
+}
+
+// encoded is the chart of candles, the last of which is the one that a time is in.
+func encoded(coin schemas.Coin, frame timeframe, format string, candles []schemas.Candle, now time.Time) (m *made, err error) {
+	m = &made{chart: draw(coin, frame, format, candles, now)}
 	if n := len(candles); n > 0 {
 		m.updated = candles[n-1].Newest.UnixNano()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 const (
@@ -48,7 +49,8 @@ func (u *Unit) priceHistory() query.Endpoint {
 		Description: "Hourly closing prices for up to 7 days, daily ones beyond.",
 		Params: []query.Param{
 			query.CoinParam("symbol", query.Path, "BTC"),
-			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "Number of days back."}},
+			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "Number of days back."},
+			query.AsOfParam("Point in time: the history that was given then, up to the interval that was under way. Default: now."), query.KnowledgeParam},
 		Body: HistoryBody{}, NotFound: true, Handle: u.getHistory,
 	}
 }
@@ -71,7 +73,12 @@ func (u *Unit) getHistory(ctx context.Context, r *query.Request) (query.Answer, 
 		body.Meta.Reason = "not_traded"
 		return query.Encode(body)
 	}
-	candles, err := u.candles.Read(ctx, coin.Own, step, intervals, r.Now)
+	var candles []schemas.Candle
+	if asOf, past := r.Time("asOf"); past {
+		candles, err = r.CandlesAsOf(ctx, u.candles, coin.Own, step, intervals, asOf)
+	} else if err = r.OnlyWithAsOf(query.KnowledgeParam.Name); err == nil {
+		candles, err = u.candles.Read(ctx, coin.Own, step, intervals, r.Now)
+	}
 	if err != nil {
 		return query.Answer{}, err
 	}

@@ -77,6 +77,10 @@ func (s stored) PricesWritten(ctx context.Context) (map[int32]time.Time, error) 
 	return s.w.History().PricesWritten(ctx)
 }
 
+func (s stored) Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error) {
+	return s.w.History().Restated(ctx, tables, coins, from, to, after)
+}
+
 func (s stored) FirstPriced(ctx context.Context) (map[string]time.Time, error) {
 	return s.w.History().FirstPriced(ctx)
 }

@@ -57,6 +57,14 @@ func (u *Unit) summaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, 
 	case len(summary.Sentiment) <= len(schemas.RankRanges): // its rows are being written: all ranks are one segment more
 		return nil, errHistoryBehind
 	}
+	made := time.Unix(0, summary.Time)
+	restated, err := u.history.Restated(ctx, []string{"summaries", "sentiment"}, []string{""}, made, made.Add(time.Nanosecond), at)
+	if err != nil {
+		return nil, err
+	}
+	if !restated.IsZero() {
+		return nil, query.AgedOut(restated, "a replay has changed the minute since: /api/v1/restatements lists what it changed")
+	}
 	return summary, nil
 }
 

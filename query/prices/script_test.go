@@ -27,6 +27,8 @@ type world struct {
 	// oldest is the second from which on all is kept, written up to when, by partition.
 	oldest  int64
 	written map[int32]time.Time
+	// restated is when a replay last changed what was published of a coin.
+	restated map[string]time.Time
 	// steps are what processes recorded of what they had served, recorded up to when.
 	steps    []*eventsv1.ServedStep
 	recorded time.Time
@@ -57,7 +59,7 @@ var providers = []views.Provider{
 
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, method: schemas.AggregateVersion, priceCache: views.NewPriceCache(coins), catalog: views.NewCatalog(coins),
-		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}}
+		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}, restated: map[string]time.Time{}}
 	w.serve()
 	return w
 }
@@ -123,6 +125,16 @@ func (w *world) ServedWritten(context.Context) (time.Time, error) { return w.rec
 // OldestPrice implements prices.History.
 func (w *world) OldestPrice(context.Context, time.Time) (int64, error) { return w.oldest, nil }
 
+// Restated implements prices.History over what a script says was.
+func (w *world) Restated(_ context.Context, _, coins []string, _, _, after time.Time) (last time.Time, err error) {
+	for _, coin := range coins {
+		if at := w.restated[coin]; at.After(after) && at.After(last) {
+			last = at
+		}
+	}
+	return last, nil
+}
+
 // PricesWritten implements prices.History.
 func (w *world) PricesWritten(context.Context) (map[int32]time.Time, error) { return w.written, nil }
 
@@ -142,6 +154,8 @@ func (w *world) run(line string) string {
 		for p := range int32(64) {
 			w.written[p] = querytest.Time(w.t, words[1])
 		}
+	case "restated": // a coin, of which a replay changes what was published, and when
+		w.restated[words[1]] = querytest.Time(w.t, words[2])
 	case "clock": // the query's own, without the log's
 		w.now = querytest.Time(w.t, words[1])
 	case "rate": // a currency, and what one US dollar costs in it

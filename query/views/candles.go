@@ -32,12 +32,13 @@ type CandleHistory interface {
 	CandleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time) ([]schemas.Candle, error)
 }
 
-// Candles returns the candles of a coin up to this moment. What can no longer change is kept in memory;
+// Candles returns the candles of a coin up to this moment, or up to one of the past. What can no longer change is kept in memory;
 // the interval under way is folded again for each reader. Safe for concurrent use.
 type Candles struct {
 	priceCache *PriceCache
 	history    CandleHistory
 	closed     *otter.Cache[closedKey, []schemas.Candle]
+	served     servedCandles
 }
 
 // closedKey names candles that have closed: those of the buckets before a time.
@@ -94,7 +95,8 @@ func (c *Candles) Read(ctx context.Context, coin schemas.Coin, step time.Duratio
 		t.Start = t.Start.Truncate(step)
 		candles = joinLast(candles, t)
 	}
-	return c.current(candles, coin, step, tailFrom, now), nil
+	e := c.priceCache.Entry(coin)
+	return withPrice(candles, e, e != nil && !c.priceCache.Freshness(e, now).Stale, step, tailFrom, now), nil
 }
 
 // tail are candles of published prices that no closed minute holds.
@@ -137,9 +139,8 @@ func (c *Candles) fold(ctx context.Context, coin schemas.Coin, step time.Duratio
 	return schemas.JoinCandles(minutes, step), err
 }
 
-// current joins the price cache's price, which is there before it is in history.
-func (c *Candles) current(candles []schemas.Candle, coin schemas.Coin, step time.Duration, from, now time.Time) []schemas.Candle {
-	e := c.priceCache.Entry(coin)
+// withPrice joins the price that is served, nil for none, which is there before it is in history; a fresh one makes a candle of the interval under way.
+func withPrice(candles []schemas.Candle, e *Entry, fresh bool, step time.Duration, from, now time.Time) []schemas.Candle {
 	if e == nil {
 		return candles
 	}
@@ -154,7 +155,7 @@ func (c *Candles) current(candles []schemas.Candle, coin schemas.Coin, step time
 		price.Start = at.Truncate(step)
 		candles = joinLast(candles, price)
 	}
-	if n := len(candles); n > 0 && candles[n-1].Start.Before(open) && !c.priceCache.Freshness(e, now).Stale {
+	if n := len(candles); n > 0 && candles[n-1].Start.Before(open) && fresh {
 		price.Start = open
 		candles = append(candles, price)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -103,9 +105,19 @@ type PublishedPrices interface {
 	ServedWritten(ctx context.Context) (time.Time, error)
 	// OldestPrice is the second (Unix) from which on all prices are kept at a time of the log.
 	OldestPrice(ctx context.Context, at time.Time) (int64, error)
+	// Restated returns when a replay last changed, after an instant, rows of tables of some coins and a time in [from, to); zero if none did.
+	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
 	// PricesWritten returns up to which log time all prices are kept, by partition of prices.v1; one without any is not among them.
 	PricesWritten(ctx context.Context) (map[int32]time.Time, error)
 }
+
+// Tables whose rows a replay may change.
+const (
+	tablePrices  = "prices"
+	tableCandles = "candles_1m"
+	// restatedKept is what is kept where a replay has changed what was served.
+	restatedKept = "what no replay has changed afterwards is kept"
+)
 
 // ErrHistoryBehind means that a price was served which history does not hold yet.
 var ErrHistoryBehind = errors.New("history has not come to the price yet")
@@ -194,6 +206,9 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 			return nil, fault(err)
 		}
 		join(entries, records, byID)
+		if err := notRestated(ctx, history, records, slices.Collect(maps.Keys(remembered)), asOf); err != nil {
+			return nil, err
+		}
 		for id, served := range remembered {
 			if e := entries[id]; e == nil || e.Price.Time != served.Second || e.Latest.Time != served.Latest {
 				return nil, ErrHistoryBehind
@@ -215,7 +230,22 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 		return nil, fault(err)
 	}
 	join(entries, records, byID)
-	return entries, nil
+	return entries, notRestated(ctx, history, records, unknown, asOf)
+}
+
+// notRestated fails where a replay has changed the prices of coins since an instant as of which they were read, or what lies behind them.
+func notRestated(ctx context.Context, history PublishedPrices, records []*eventsv1.PriceRecord, coins []string, asOf time.Time) error {
+	from := asOf.Add(-schemas.PriceRepeat)
+	for _, rec := range records {
+		if at := time.Unix(0, rec.GetPrice().GetTime()); at.Before(from) {
+			from = at
+		}
+	}
+	restated, err := history.Restated(ctx, []string{tablePrices}, coins, from, asOf.Add(time.Nanosecond), asOf)
+	if err != nil || restated.IsZero() {
+		return err
+	}
+	return &AgedOutError{Kept: restatedKept, Since: restated, Instead: "/api/v1/restatements lists what it changed"}
 }
 
 // kept fails where history does not have all prices around an instant: not any more, or not yet.

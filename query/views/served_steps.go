@@ -43,8 +43,10 @@ type ServedSteps struct {
 	// sources are what answers of currencies are made of, nil for nothing.
 	sources *eventsv1.ServedSources
 	// pegs are the statistics that stablecoins are scored by, nil for none.
-	pegs   *eventsv1.ServedPegs
-	number int64 // only Run uses it
+	pegs *eventsv1.ServedPegs
+	// candles is what charts are made of, nil for nothing.
+	candles *eventsv1.ServedCandles
+	number  int64 // only Run uses it
 }
 
 type openStep struct {
@@ -80,6 +82,9 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 	}
 	if s.pegs != nil {
 		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Pegs{Pegs: s.pegs}})
+	}
+	if s.candles != nil {
+		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Candles{Candles: s.candles}})
 	}
 }
 
@@ -181,6 +186,16 @@ func (s *ServedSteps) readPegs(from int64, pegs *eventsv1.ServedPegs) {
 	s.pegs = pegs
 	if s.clock != nil {
 		s.wait(&eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Pegs{Pegs: pegs}})
+	}
+}
+
+// readCandles takes that charts are made of candles that are closed and folded so far, from an instant on.
+func (s *ServedSteps) readCandles(from int64, candles *eventsv1.ServedCandles) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.candles = candles
+	if s.clock != nil {
+		s.wait(&eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Candles{Candles: candles}})
 	}
 }
 

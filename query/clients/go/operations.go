@@ -71,6 +71,12 @@ type GetChartOptions struct {
 	Timeframe string
 	// Candles (ohlc), or pairs of time and value (simple). One of ohlc, simple.
 	Format string
+	// Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
+	// two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
+	// With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
+	// imported or replayed since. Default: said. One of said, latest.
+	Knowledge string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -89,6 +95,8 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 	asked.at("coinId", coinID)
 	asked.with("timeframe", o.Timeframe)
 	asked.with("format", o.Format)
+	asked.with("asOf", o.AsOf)
+	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsChartBody](ctx, c, asked)
 }
@@ -154,6 +162,12 @@ func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByI
 type GetCoinHistoryOptions struct {
 	// Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
 	Days int64
+	// Point in time: the history that was given then, up to the interval that was under way. Default: now. A date alone is its
+	// beginning in UTC.
+	AsOf time.Time
+	// With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
+	// imported or replayed since. Default: said. One of said, latest.
+	Knowledge string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -169,6 +183,8 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("days", o.Days)
+	asked.with("asOf", o.AsOf)
+	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsHistoryBody](ctx, c, asked)
 }
@@ -842,6 +858,12 @@ type ListChartsOptions struct {
 	// Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years. One of 1h, 24h, 7d, 30d,
 	// 90d, 1y, max.
 	Timeframe string
+	// Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
+	// two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
+	// With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
+	// imported or replayed since. Default: said. One of said, latest.
+	Knowledge string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -855,6 +877,8 @@ func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListCh
 	o := given(options)
 	asked.with("coins", coins)
 	asked.with("timeframe", o.Timeframe)
+	asked.with("asOf", o.AsOf)
+	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsListBody](ctx, c, asked)
 }

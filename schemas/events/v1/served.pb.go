@@ -107,6 +107,7 @@ type ServedStep struct {
 	//	*ServedStep_Rates
 	//	*ServedStep_Sources
 	//	*ServedStep_Pegs
+	//	*ServedStep_Candles
 	Read          isServedStep_Read `protobuf_oneof:"read"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -201,6 +202,15 @@ func (x *ServedStep) GetPegs() *ServedPegs {
 	return nil
 }
 
+func (x *ServedStep) GetCandles() *ServedCandles {
+	if x != nil {
+		if x, ok := x.Read.(*ServedStep_Candles); ok {
+			return x.Candles
+		}
+	}
+	return nil
+}
+
 type isServedStep_Read interface {
 	isServedStep_Read()
 }
@@ -227,6 +237,10 @@ type ServedStep_Pegs struct {
 	Pegs *ServedPegs `protobuf:"bytes,6,opt,name=pegs,proto3,oneof"`
 }
 
+type ServedStep_Candles struct {
+	Candles *ServedCandles `protobuf:"bytes,7,opt,name=candles,proto3,oneof"`
+}
+
 func (*ServedStep_Prices) isServedStep_Read() {}
 
 func (*ServedStep_Minute) isServedStep_Read() {}
@@ -236,6 +250,8 @@ func (*ServedStep_Rates) isServedStep_Read() {}
 func (*ServedStep_Sources) isServedStep_Read() {}
 
 func (*ServedStep_Pegs) isServedStep_Read() {}
+
+func (*ServedStep_Candles) isServedStep_Read() {}
 
 // ServedPrices names the newest record of a partition of prices.v1 that had been read, by what caused it.
 type ServedPrices struct {
@@ -472,6 +488,61 @@ func (x *ServedPeg) GetSamples() uint32 {
 	return 0
 }
 
+// ServedCandles is what the candles of charts were read from: tables that go on meanwhile.
+type ServedCandles struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Closed is up to when live minutes were closed in each partition of candles.v1, by its number, Unix nanoseconds. Empty where there never was one.
+	Closed []int64 `protobuf:"varint,1,rep,packed,name=closed,proto3" json:"closed,omitempty"`
+	// Folded is up to when back-filled candles were folded, by the clock of the tables, Unix nanoseconds.
+	Folded        int64 `protobuf:"varint,2,opt,name=folded,proto3" json:"folded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedCandles) Reset() {
+	*x = ServedCandles{}
+	mi := &file_events_v1_served_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedCandles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedCandles) ProtoMessage() {}
+
+func (x *ServedCandles) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_served_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedCandles.ProtoReflect.Descriptor instead.
+func (*ServedCandles) Descriptor() ([]byte, []int) {
+	return file_events_v1_served_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ServedCandles) GetClosed() []int64 {
+	if x != nil {
+		return x.Closed
+	}
+	return nil
+}
+
+func (x *ServedCandles) GetFolded() int64 {
+	if x != nil {
+		return x.Folded
+	}
+	return 0
+}
+
 var File_events_v1_served_proto protoreflect.FileDescriptor
 
 const file_events_v1_served_proto_rawDesc = "" +
@@ -481,7 +552,7 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x12+\n" +
-	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xf0\x01\n" +
+	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xa6\x02\n" +
 	"\n" +
 	"ServedStep\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x121\n" +
@@ -489,7 +560,8 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\x06minute\x18\x03 \x01(\x03H\x00R\x06minute\x12\x16\n" +
 	"\x05rates\x18\x04 \x01(\x03H\x00R\x05rates\x124\n" +
 	"\asources\x18\x05 \x01(\v2\x18.events.v1.ServedSourcesH\x00R\asources\x12+\n" +
-	"\x04pegs\x18\x06 \x01(\v2\x15.events.v1.ServedPegsH\x00R\x04pegsB\x06\n" +
+	"\x04pegs\x18\x06 \x01(\v2\x15.events.v1.ServedPegsH\x00R\x04pegs\x124\n" +
+	"\acandles\x18\a \x01(\v2\x18.events.v1.ServedCandlesH\x00R\acandlesB\x06\n" +
 	"\x04read\"D\n" +
 	"\fServedPrices\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
@@ -505,7 +577,10 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\acoin_id\x18\x01 \x01(\tR\x06coinId\x12\x19\n" +
 	"\bmean_bps\x18\x02 \x01(\x01R\ameanBps\x12\x17\n" +
 	"\ap95_bps\x18\x03 \x01(\x01R\x06p95Bps\x12\x18\n" +
-	"\asamples\x18\x04 \x01(\rR\asamplesB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
+	"\asamples\x18\x04 \x01(\rR\asamples\"?\n" +
+	"\rServedCandles\x12\x16\n" +
+	"\x06closed\x18\x01 \x03(\x03R\x06closed\x12\x16\n" +
+	"\x06folded\x18\x02 \x01(\x03R\x06foldedB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_served_proto_rawDescOnce sync.Once
@@ -519,7 +594,7 @@ func file_events_v1_served_proto_rawDescGZIP() []byte {
 	return file_events_v1_served_proto_rawDescData
 }
 
-var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_events_v1_served_proto_goTypes = []any{
 	(*ServedRecord)(nil),  // 0: events.v1.ServedRecord
 	(*ServedStep)(nil),    // 1: events.v1.ServedStep
@@ -527,18 +602,20 @@ var file_events_v1_served_proto_goTypes = []any{
 	(*ServedSources)(nil), // 3: events.v1.ServedSources
 	(*ServedPegs)(nil),    // 4: events.v1.ServedPegs
 	(*ServedPeg)(nil),     // 5: events.v1.ServedPeg
+	(*ServedCandles)(nil), // 6: events.v1.ServedCandles
 }
 var file_events_v1_served_proto_depIdxs = []int32{
 	1, // 0: events.v1.ServedRecord.steps:type_name -> events.v1.ServedStep
 	2, // 1: events.v1.ServedStep.prices:type_name -> events.v1.ServedPrices
 	3, // 2: events.v1.ServedStep.sources:type_name -> events.v1.ServedSources
 	4, // 3: events.v1.ServedStep.pegs:type_name -> events.v1.ServedPegs
-	5, // 4: events.v1.ServedPegs.coins:type_name -> events.v1.ServedPeg
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 4: events.v1.ServedStep.candles:type_name -> events.v1.ServedCandles
+	5, // 5: events.v1.ServedPegs.coins:type_name -> events.v1.ServedPeg
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_served_proto_init() }
@@ -552,6 +629,7 @@ func file_events_v1_served_proto_init() {
 		(*ServedStep_Rates)(nil),
 		(*ServedStep_Sources)(nil),
 		(*ServedStep_Pegs)(nil),
+		(*ServedStep_Candles)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -559,7 +637,7 @@ func file_events_v1_served_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_served_proto_rawDesc), len(file_events_v1_served_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

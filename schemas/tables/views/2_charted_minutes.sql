@@ -16,7 +16,7 @@ CREATE OR REPLACE VIEW {database}.charted_minutes
 AS SELECT coin_id, start, open, high, low, close, volume, volume_usd, trades, live, imported, published FROM (
     -- This part comes first: so how far the live minutes are closed is read before they are.
     SELECT coin_id, start, open, high, low, close, volume, volume_usd, toUInt64(0) AS trades, toUInt8(0) AS live, toUInt8(imported) AS imported,
-        fromUnixTimestamp64Nano(toInt64(bitShiftRight(version, 64)), 'UTC') AS published FROM {database}.past_candles FINAL
+        fromUnixTimestamp64Nano(toInt64(since), 'UTC') AS published FROM {database}.past_candles FINAL
     WHERE seconds = 60 AND priced AND start < (SELECT until FROM {database}.live_closed)
     UNION ALL
     SELECT coin_id, start, open, high, low, close, volume, volume_usd, trades, toUInt8(1), toUInt8(0), toDateTime64(start + toIntervalMinute(2), 9, 'UTC') FROM {database}.candles_1m FINAL

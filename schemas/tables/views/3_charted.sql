@@ -17,7 +17,7 @@ CREATE OR REPLACE VIEW {database}.charted_{interval}
 AS SELECT coin_id, start, open, high, low, close, volume, volume_usd, trades, minutes, live, imported, published FROM (
     -- This part comes first: so how far the live minutes are closed is read before they are.
     SELECT coin_id, start, open, high, low, close, volume, volume_usd, toUInt64(0) AS trades, toUInt16({seconds} / 60) AS minutes, toUInt16(0) AS live, toUInt16(if(imported, {seconds} / 60, 0)) AS imported, 2 AS weight,
-        fromUnixTimestamp64Nano(toInt64(bitShiftRight(version, 64)), 'UTC') AS published
+        fromUnixTimestamp64Nano(toInt64(since), 'UTC') AS published
     FROM {database}.past_candles FINAL WHERE seconds = {seconds} AND priced AND start + {seconds} <= (SELECT until FROM {database}.live_closed)
     UNION ALL
     SELECT m.coin_id AS coin_id, {floor}(m.start, 'UTC') AS start, argMin(m.open, m.start), max(m.high), min(m.low), argMax(m.close, m.start), sum(m.volume),

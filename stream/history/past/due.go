@@ -35,7 +35,7 @@ type foldedPart struct {
 }
 
 // live reports whether there was a live minute ever.
-func (s passStart) live() bool { return s.closed.Before(neverLive) }
+func (s passStart) live() bool { return s.closed.Before(NeverLive) }
 
 func (f *Fold) start(ctx context.Context) (sign passStart, err error) {
 	err = f.store.Conn().QueryRow(ctx, `SELECT toUnixTimestamp64Nano(now64(9)), ifNull((SELECT sumWithOverflow(stamp) FROM past_marks), 0), ifNull((SELECT until FROM live_closed), toDateTime(0, 'UTC')),
@@ -155,5 +155,5 @@ func writeNumber(h hash.Hash64, n uint64) {
 	_, _ = h.Write(b[:]) // never fails
 }
 
-// neverLive is what the view live_closed states where there never was a live minute.
-var neverLive = time.Date(2106, 1, 1, 0, 0, 0, 0, time.UTC)
+// NeverLive is what the view live_closed states where there never was a live minute.
+var NeverLive = time.Date(2106, 1, 1, 0, 0, 0, 0, time.UTC)

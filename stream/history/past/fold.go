@@ -19,6 +19,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/faults"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/native"
 )
 
 // foldStarts bounds how many candles of coins are folded at once: each is made of one to eight markets' candles of about 200
@@ -63,9 +64,13 @@ func (f *Fold) Adopt(ctx context.Context) error {
 	return nil
 }
 
-// Mark has all of the past folded again: after rows that it is made of were lost, or written again.
+// Mark has all of the past folded again: after rows that it is made of were lost, or written again. What was there before is not known any more
+// then.
 func (f *Fold) Mark(ctx context.Context) error {
 	err := f.store.Conn().Exec(ctx, "INSERT INTO past_marks (coin_id, seconds, slot, stamp) SELECT ?, 0, 0, toUInt64(toUnixTimestamp64Nano(now64(9)))", wholePast.coinID)
+	if err == nil {
+		err = f.store.Conn().Exec(ctx, "INSERT INTO past_candles_before (coin_id, until) SELECT ?, toUInt64(toUnixTimestamp64Nano(now64(9)))", wholePast.coinID)
+	}
 	if err != nil {
 		return fmt.Errorf("marking the past: %w", history.Unavailable(err))
 	}
@@ -192,7 +197,7 @@ func (f *Fold) fold(ctx context.Context, p *work, g group) error {
 	if err != nil {
 		return err
 	}
-	kept, newest, err := f.kept(ctx, g.coins, g.seconds, spans)
+	there, newest, err := f.there(ctx, g.coins, g.seconds, spans)
 	if err != nil {
 		return err
 	}
@@ -205,20 +210,30 @@ func (f *Fold) fold(ctx context.Context, p *work, g group) error {
 	for _, part := range g.parts {
 		version = max(version, p.folds[part].version+1)
 	}
-	w := writer{seconds: g.seconds, closed: p.sign.closed.Unix(), quotes: quotes, version: proto.UInt128{High: version, Low: rand.Uint64()}, waits: map[partKey]int64{}}
-	for coin, candles := range byCoin {
-		w.write(coin, candles, kept[coin])
-		delete(kept, coin)
+	now, err := f.now(ctx)
+	if err != nil {
+		return err
 	}
-	for coin, starts := range kept {
-		w.write(coin, nil, starts)
+	w := writer{seconds: g.seconds, closed: p.sign.closed.Unix(), quotes: quotes, version: proto.UInt128{High: version, Low: rand.Uint64()}, now: now, waits: map[partKey]int64{}}
+	for coin, candles := range byCoin {
+		w.write(coin, candles, there[coin])
+		delete(there, coin)
+	}
+	for coin, rows := range there {
+		w.write(coin, nil, rows)
 	}
 	faults.Hit("past.fold")
+	// What was is kept before it is replaced. If it is not replaced, what is there counts still.
+	if w.before.Len() > 0 {
+		if err := f.store.Insert(ctx, &w.before, ""); err != nil {
+			return err
+		}
+	}
 	if err := f.store.Insert(ctx, &w.rows, ""); err != nil {
 		return err
 	}
 	faults.Hit("past.folded")
-	folds := &foldRows{}
+	folds := &foldRows{inserted: w.now}
 	for _, part := range g.parts {
 		state := foldedPart{quotes: quotes.of(byCoin[part.coinID]), waits: w.waits[part], version: version}
 		state.stamp = p.stamp(part, state.quotes)
@@ -247,28 +262,61 @@ func (q converter) of(candles []schemas.MarketCandle) []string {
 	return slices.Sorted(maps.Keys(coins))
 }
 
-// kept reads which candles are there of coins, by coin id, and the newest version among them.
-func (f *Fold) kept(ctx context.Context, coinIDs []string, seconds uint32, spans []Span) (kept map[string]map[int64]struct{}, newest uint64, err error) {
+// now is the server's time, Unix nanoseconds.
+func (f *Fold) now(ctx context.Context) (at uint64, err error) {
+	if err := f.store.Conn().QueryRow(ctx, "SELECT toUInt64(toUnixTimestamp64Nano(now64(9)))").Scan(&at); err != nil {
+		return 0, fmt.Errorf("reading the time of the tables: %w", history.Unavailable(err))
+	}
+	return at, nil
+}
+
+// candleRow is a row of past_candles that is there; a candle without an origin is not priced.
+type candleRow struct {
+	candle schemas.Candle
+	// since is the server's time from which on it was what it is, Unix nanoseconds.
+	since uint64
+}
+
+// says reports whether a row says what another fold made of the same start; nil means that no price can be made.
+func (r candleRow) says(c *schemas.Candle) bool {
+	if c == nil {
+		return r.candle.Origin == ""
+	}
+	return r.candle.Origin == c.Origin && r.candle.Open == c.Open && r.candle.High == c.High && r.candle.Low == c.Low && r.candle.Close == c.Close &&
+		r.candle.VolumeUSD == c.VolumeUSD && native.Decimal256(r.candle.Volume.String()) == native.Decimal256(c.Volume.String()) // as the column holds it
+}
+
+// there reads the candles that are there of coins, by coin id and start, and the newest version among them.
+func (f *Fold) there(ctx context.Context, coinIDs []string, seconds uint32, spans []Span) (there map[string]map[int64]candleRow, newest uint64, err error) {
 	starts, args := startsIn(spans)
-	kept = map[string]map[int64]struct{}{}
-	_, err = history.Select(ctx, f.store, "SELECT coin_id, start, toUInt64(bitShiftRight(version, 64)) FROM past_candles WHERE coin_id IN (?) AND "+starts+" AND seconds = ?",
+	there = map[string]map[int64]candleRow{}
+	_, err = history.Select(ctx, f.store, `SELECT coin_id, start, open, high, low, close, volume, volume_usd, priced, imported, since, toUInt64(bitShiftRight(version, 64))
+		FROM past_candles FINAL WHERE coin_id IN (?) AND `+starts+" AND seconds = ?",
 		append(append([]any{coinIDs}, args...), seconds),
 		func(rows driver.Rows) (struct{}, error) {
 			var coin string
-			var start time.Time
+			var row candleRow
+			var priced, imported bool
 			var version uint64
-			err := rows.Scan(&coin, &start, &version)
-			if kept[coin] == nil {
-				kept[coin] = map[int64]struct{}{}
+			c := &row.candle
+			err := rows.Scan(&coin, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.VolumeUSD, &priced, &imported, &row.since, &version)
+			switch {
+			case imported:
+				c.Origin = schemas.OriginImport
+			case priced:
+				c.Origin = schemas.OriginBackfill
 			}
-			kept[coin][start.Unix()] = struct{}{}
+			if there[coin] == nil {
+				there[coin] = map[int64]candleRow{}
+			}
+			there[coin][c.Start.Unix()] = row
 			newest = max(newest, version)
 			return struct{}{}, err
 		})
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading back-filled candles of %v: %w", coinIDs, err)
 	}
-	return kept, newest, nil
+	return there, newest, nil
 }
 
 // writer makes the rows of a group.
@@ -277,14 +325,17 @@ type writer struct {
 	closed  int64
 	quotes  converter
 	version proto.UInt128
-	rows    candleRows
+	// now is the server's time, Unix nanoseconds.
+	now    uint64
+	rows   candleRows
+	before beforeRows
 	// waits are the ends of the first candles that were left out, by part.
 	waits map[partKey]int64
 }
 
 // write makes the rows of a coin: of each start of its markets' candles that has ended, and of those that are there, which state that
 // there is none any more where nothing gives them.
-func (w *writer) write(coinID string, markets []schemas.MarketCandle, kept map[int64]struct{}) {
+func (w *writer) write(coinID string, markets []schemas.MarketCandle, there map[int64]candleRow) {
 	priced := map[int64]*schemas.Candle{}
 	candles := schemas.FoldMarkets(markets, time.Duration(w.seconds)*time.Second, w.quotes.Rate) // it sorts by start
 	for i := range candles {
@@ -302,12 +353,26 @@ func (w *writer) write(coinID string, markets []schemas.MarketCandle, kept map[i
 			}
 			continue
 		}
-		delete(kept, start)
-		w.rows.add(coinID, w.seconds, start, priced[start], w.rates(markets[first:i]), w.version)
+		w.rows.add(coinID, w.seconds, start, priced[start], w.rates(markets[first:i]), w.since(coinID, start, there, priced[start]), w.version)
+		delete(there, start)
 	}
-	for _, start := range slices.Sorted(maps.Keys(kept)) {
-		w.rows.add(coinID, w.seconds, start, nil, nil, w.version)
+	for _, start := range slices.Sorted(maps.Keys(there)) {
+		w.rows.add(coinID, w.seconds, start, nil, nil, w.since(coinID, start, there, nil), w.version)
 	}
+}
+
+// since is from when on a start says what it says now. What it said before, if that was something else, is kept.
+func (w *writer) since(coinID string, start int64, there map[int64]candleRow, c *schemas.Candle) uint64 {
+	row, ok := there[start]
+	switch {
+	case !ok:
+		return w.now
+	case row.says(c):
+		return row.since
+	}
+	since := max(w.now, row.since+1) // should the server's clock be put back
+	w.before.add(coinID, w.seconds, start, row, since)
+	return since
 }
 
 // rates are those of the quotes of candles of one start.

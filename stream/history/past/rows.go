@@ -146,6 +146,7 @@ type candleRows struct {
 	ends                   proto.ColUInt64
 	quotes                 native.LowCardinality
 	rates                  proto.ColFloat64
+	since                  proto.ColUInt64
 	version                proto.ColUInt128
 }
 
@@ -153,7 +154,7 @@ func (r *candleRows) Table() string { return "past_candles" }
 func (r *candleRows) Len() int      { return len(r.open) }
 
 func (r *candleRows) Reset() {
-	native.Reset(&r.coinID, &r.seconds, &r.start, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.volumeUSD, &r.priced, &r.imported, &r.ends, &r.quotes, &r.rates, &r.version)
+	native.Reset(&r.coinID, &r.seconds, &r.start, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.volumeUSD, &r.priced, &r.imported, &r.ends, &r.quotes, &r.rates, &r.since, &r.version)
 }
 
 // quoteRate is what one unit of a quote cost in USD, 0 where that is not known.
@@ -163,7 +164,7 @@ type quoteRate struct {
 }
 
 // add adds the candle of a coin at a start; nil where none can be made.
-func (r *candleRows) add(coinID string, seconds uint32, start int64, c *schemas.Candle, rates []quoteRate, version proto.UInt128) {
+func (r *candleRows) add(coinID string, seconds uint32, start int64, c *schemas.Candle, rates []quoteRate, since uint64, version proto.UInt128) {
 	priced := c != nil
 	if !priced {
 		c = &schemas.Candle{Volume: decimal.Zero}
@@ -181,6 +182,7 @@ func (r *candleRows) add(coinID string, seconds uint32, start int64, c *schemas.
 		r.rates = append(r.rates, rate.usd)
 	}
 	r.ends = append(r.ends, uint64(len(r.rates)))
+	r.since = append(r.since, since)
 	r.version = append(r.version, version)
 }
 
@@ -199,7 +201,59 @@ func (r *candleRows) Columns() []native.Column {
 		native.Col("imported", "Bool", &r.imported),
 		native.Col("quotes", "Array(LowCardinality(String))", native.Array(&r.ends, &r.quotes)),
 		native.Col("rates", "Array(Float64)", native.Array(&r.ends, &r.rates)),
+		native.Col("since", "UInt64", &r.since),
 		native.Col("version", "UInt128", &r.version),
+	}
+}
+
+// beforeRows are rows of past_candles_before.
+type beforeRows struct {
+	coinID                 native.LowCardinality
+	seconds                proto.ColUInt32
+	start                  proto.ColDateTime
+	open, high, low, close proto.ColFloat64
+	volume                 proto.ColDecimal256
+	volumeUSD              proto.ColFloat64
+	priced, imported       proto.ColBool
+	since, until           proto.ColUInt64
+}
+
+func (r *beforeRows) Table() string { return "past_candles_before" }
+func (r *beforeRows) Len() int      { return len(r.open) }
+
+func (r *beforeRows) Reset() {
+	native.Reset(&r.coinID, &r.seconds, &r.start, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.volumeUSD, &r.priced, &r.imported, &r.since, &r.until)
+}
+
+// add adds what a row was until a time of the server, Unix nanoseconds.
+func (r *beforeRows) add(coinID string, seconds uint32, start int64, was candleRow, until uint64) {
+	c := was.candle
+	r.coinID.Add(coinID)
+	r.seconds = append(r.seconds, seconds)
+	r.start.Data = append(r.start.Data, proto.DateTime(start))
+	r.open, r.high, r.low, r.close = append(r.open, c.Open), append(r.high, c.High), append(r.low, c.Low), append(r.close, c.Close)
+	r.volume = append(r.volume, native.Decimal256(c.Volume.String()))
+	r.volumeUSD = append(r.volumeUSD, c.VolumeUSD)
+	r.priced = append(r.priced, c.Origin != "")
+	r.imported = append(r.imported, c.Origin == schemas.OriginImport)
+	r.since, r.until = append(r.since, was.since), append(r.until, until)
+}
+
+func (r *beforeRows) Columns() []native.Column {
+	return []native.Column{
+		native.Col("coin_id", "LowCardinality(String)", &r.coinID),
+		native.Col("seconds", "UInt32", &r.seconds),
+		native.Col("start", "DateTime('UTC')", &r.start),
+		native.Col("open", "Float64", &r.open),
+		native.Col("high", "Float64", &r.high),
+		native.Col("low", "Float64", &r.low),
+		native.Col("close", "Float64", &r.close),
+		native.Col("volume", "Decimal(76, 18)", &r.volume),
+		native.Col("volume_usd", "Float64", &r.volumeUSD),
+		native.Col("priced", "Bool", &r.priced),
+		native.Col("imported", "Bool", &r.imported),
+		native.Col("since", "UInt64", &r.since),
+		native.Col("until", "UInt64", &r.until),
 	}
 }
 
@@ -214,6 +268,9 @@ type foldRows struct {
 	waits   proto.ColDateTime
 	version proto.ColUInt128
 	quoted  int
+	// inserted is the server's time at which the candles were, Unix nanoseconds.
+	inserted uint64
+	at       proto.ColUInt64
 }
 
 func (r *foldRows) Table() string { return "past_folds" }
@@ -221,7 +278,7 @@ func (r *foldRows) Len() int      { return len(r.stamp) }
 
 func (r *foldRows) Reset() {
 	r.quoted = 0
-	native.Reset(&r.coinID, &r.seconds, &r.slot, &r.stamp, &r.ends, &r.quotes, &r.waits, &r.version)
+	native.Reset(&r.coinID, &r.seconds, &r.slot, &r.stamp, &r.ends, &r.quotes, &r.waits, &r.at, &r.version)
 }
 
 func (r *foldRows) add(part partKey, f foldedPart, version proto.UInt128) {
@@ -235,6 +292,7 @@ func (r *foldRows) add(part partKey, f foldedPart, version proto.UInt128) {
 	r.quoted += len(f.quotes)
 	r.ends = append(r.ends, uint64(r.quoted))
 	r.waits.Data = append(r.waits.Data, proto.DateTime(f.waits))
+	r.at = append(r.at, r.inserted)
 	r.version = append(r.version, version)
 }
 
@@ -246,6 +304,7 @@ func (r *foldRows) Columns() []native.Column {
 		native.Col("stamp", "UInt64", &r.stamp),
 		native.Col("quotes", "Array(LowCardinality(String))", native.Array(&r.ends, &r.quotes)),
 		native.Col("waits", "DateTime('UTC')", &r.waits),
+		native.Col("inserted", "UInt64", &r.at),
 		native.Col("version", "UInt128", &r.version),
 	}
 }

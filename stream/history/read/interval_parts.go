@@ -66,16 +66,7 @@ func (r Reader) pastParts(
 		query, args = query+" OR seconds = ? AND start >= ? AND start < ?", append(args, seconds(time.Minute), ceil(minutesFrom), ceil(to))
 	}
 	_, err = history.Select(ctx, r.store, query+") ORDER BY seconds, start", args, func(rows driver.Rows) (none struct{}, err error) {
-		var length uint32
-		var imported bool
-		c := schemas.Candle{Origin: schemas.OriginBackfill}
-		err = rows.Scan(&length, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.VolumeUSD, &imported)
-		if imported {
-			c.Origin = schemas.OriginImport
-		}
-		of := time.Duration(length) * time.Second
-		c.Start, c.Minutes = c.Start.UTC(), int(of/time.Minute)
-		c.Newest = c.Start.Add(of - time.Minute)
+		c, of, err := scanPast(rows)
 		if of == interval {
 			backfilled = append(backfilled, c)
 		} else {
@@ -87,6 +78,21 @@ func (r Reader) pastParts(
 		return nil, nil, fmt.Errorf("reading back-filled candles of %s: %w", coinID, err)
 	}
 	return backfilled, minutes, nil
+}
+
+// scanPast scans a back-filled candle, and its length.
+func scanPast(rows driver.Rows) (c schemas.Candle, of time.Duration, err error) {
+	var length uint32
+	var imported bool
+	c.Origin = schemas.OriginBackfill
+	err = rows.Scan(&length, &c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.VolumeUSD, &imported)
+	if imported {
+		c.Origin = schemas.OriginImport
+	}
+	of = time.Duration(length) * time.Second
+	c.Start, c.Minutes = c.Start.UTC(), int(of/time.Minute)
+	c.Newest = c.Start.Add(of - time.Minute)
+	return c, of, err
 }
 
 func seconds(d time.Duration) uint32 { return uint32(d / time.Second) }

@@ -154,30 +154,36 @@ func fillIn(interval time.Duration, live, backfilled, minutes []schemas.Candle) 
 func (r Reader) liveIntervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error) {
 	of := history.LiveCandles[interval]
 	candles, err := history.Select(ctx, r.store, "SELECT start, open, high, low, close, volume, volume_usd, trades, "+of.Minutes+", "+of.Newest+" FROM "+of.Source+
-		" WHERE coin_id = ? AND start >= ? AND start < ? ORDER BY start", []any{coinID, ceil(from), ceil(to)},
-		func(rows driver.Rows) (c schemas.Candle, err error) {
-			var minutes uint16
-			err = rows.Scan(&c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.VolumeUSD, &c.Trades, &minutes, &c.Newest)
-			c.Start, c.Newest, c.Minutes, c.Origin = c.Start.UTC(), c.Newest.UTC(), int(minutes), schemas.OriginLive
-			return c, err
-		})
+		" WHERE coin_id = ? AND start >= ? AND start < ? ORDER BY start", []any{coinID, ceil(from), ceil(to)}, scanLive)
 	if err != nil {
 		return nil, fmt.Errorf("reading candles of %s: %w", coinID, err)
 	}
 	return candles, nil
 }
 
+func scanLive(rows driver.Rows) (c schemas.Candle, err error) {
+	var minutes uint16
+	err = rows.Scan(&c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Volume, &c.VolumeUSD, &c.Trades, &minutes, &c.Newest)
+	c.Start, c.Newest, c.Minutes, c.Origin = c.Start.UTC(), c.Newest.UTC(), int(minutes), schemas.OriginLive
+	return c, err
+}
+
 // CandleTail folds the published prices of a coin whose seconds lie in [from, to) into intervals of a
 // step of whole seconds, for what no closed minute holds yet. Such candles have no volume. No more
 // than the last day is folded.
 func (r Reader) CandleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time) ([]schemas.Candle, error) {
+	return r.candleTail(ctx, coinID, step, from, to, "")
+}
+
+// candleTail is CandleTail of the prices for which a condition holds, too.
+func (r Reader) candleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time, where string, args ...any) ([]schemas.Candle, error) {
 	if earliest := to.Add(-tailMost); from.Before(earliest) {
 		from = earliest
 	}
 	candles, err := history.Select(ctx, r.store, `SELECT toStartOfInterval(p.time, toIntervalSecond(?), 'UTC') AS start,
 		argMin(p.price, p.time), max(p.price), min(p.price), argMax(p.price, p.time), max(p.time)
-		FROM prices AS p FINAL WHERE p.coin_id = ? AND p.time >= ? AND p.time < ? AND p.reason = '' GROUP BY start ORDER BY start`,
-		[]any{int64(step / time.Second), coinID, ceil(from), ceil(to)},
+		FROM prices AS p FINAL WHERE p.coin_id = ? AND p.time >= ? AND p.time < ? AND p.reason = '' `+where+` GROUP BY start ORDER BY start`,
+		append([]any{int64(step / time.Second), coinID, ceil(from), ceil(to)}, args...),
 		func(rows driver.Rows) (c schemas.Candle, err error) {
 			err = rows.Scan(&c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Newest)
 			c.Start, c.Newest, c.Origin = c.Start.UTC(), c.Newest.UTC(), schemas.OriginLive

@@ -198,6 +198,13 @@ func nestedOf[T, E any](name string, of func(T) []E, parts ...[]field[E]) []fiel
 	return all
 }
 
+// secondsOf is a list of times in Unix nanoseconds.
+func secondsOf[T any](name string, of func(T) []int64) []field[T] {
+	list := nestedOf(name, of, secondOf("", func(at int64) int64 { return at }))
+	list[0].Name = name
+	return list
+}
+
 // listOf is a list of words.
 func listOf[T any](name string, of func(T) []string) []field[T] {
 	list := nestedOf(name, of, lowCardinalityOf("", func(s string) string { return s }))

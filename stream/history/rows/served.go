@@ -8,9 +8,9 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// servedRows are rows of served_prices, served_minutes, served_topics, served_sources and served_pegs: one for each step of a record.
+// servedRows are rows of served_prices, served_minutes, served_topics, served_sources, served_pegs and served_candles: one for each step of a record.
 type servedRows struct {
-	prices, minutes, topics, sources, pegs columnBatch[servedStep]
+	prices, minutes, topics, sources, pegs, candles columnBatch[servedStep]
 }
 
 // servedStep is a step and the process that took it.
@@ -33,11 +33,13 @@ func newServedRows() topicRows {
 		newColumnBatch("served_pegs", instantOf("time", at), lowCardinalityOf("replica", replica), nestedOf("coins", func(s servedStep) []*eventsv1.ServedPeg { return s.GetPegs().GetCoins() },
 			lowCardinalityOf("id", (*eventsv1.ServedPeg).GetCoinId), floatOf("mean_bps", (*eventsv1.ServedPeg).GetMeanBps), floatOf("p95_bps", (*eventsv1.ServedPeg).GetP95Bps),
 			countOf("samples", (*eventsv1.ServedPeg).GetSamples))),
+		newColumnBatch("served_candles", instantOf("time", at), lowCardinalityOf("replica", replica), secondsOf("closed", func(s servedStep) []int64 { return s.GetCandles().GetClosed() }),
+			integerOf("folded", func(s servedStep) int64 { return s.GetCandles().GetFolded() })),
 	}
 }
 
 func (r *servedRows) all() []native.Rows {
-	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources, &r.pegs}
+	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources, &r.pegs, &r.candles}
 }
 
 func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
@@ -54,6 +56,8 @@ func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
 			r.sources.appendRaw(p, servedStep{s, rec.Replica})
 		case *eventsv1.ServedStep_Pegs:
 			r.pegs.appendRaw(p, servedStep{s, rec.Replica})
+		case *eventsv1.ServedStep_Candles:
+			r.candles.appendRaw(p, servedStep{s, rec.Replica})
 		}
 	}
 	return len(rec.Steps) > 0

@@ -50,10 +50,14 @@ export abstract class Operations {
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
     /** Candles (ohlc), or pairs of time and value (simple). */
     format?: "ohlc" | "simple"
+    /** Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+    /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
+    knowledge?: "said" | "latest"
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.ChartsChartBody> {
-    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}", query: ["timeframe", "format", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}", query: ["timeframe", "format", "asOf", "knowledge", "explain"] }, asked)
   }
 
   /** Current price of a coin, to continue its chart. */
@@ -92,10 +96,14 @@ export abstract class Operations {
     symbol: string
     /** Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     days?: number
+    /** Point in time: the history that was given then, up to the interval that was under way. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+    /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
+    knowledge?: "said" | "latest"
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.CoinsHistoryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/history/{symbol}", query: ["days", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/history/{symbol}", query: ["days", "asOf", "knowledge", "explain"] }, asked)
   }
 
   /** Market statistics of a coin. */
@@ -459,10 +467,14 @@ export abstract class Operations {
     coins: readonly string[]
     /** Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years. */
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
+    /** Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+    /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
+    knowledge?: "said" | "latest"
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.ChartsListBody> {
-    return this.ask({ method: "GET", path: "/api/v1/charts", query: ["coins", "timeframe", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/charts", query: ["coins", "timeframe", "asOf", "knowledge", "explain"] }, asked)
   }
 
   /** Categories of coins. */

@@ -56,7 +56,7 @@ class Operations:
         answer: types.PricesExplainBody = self._ask("GET", "/api/v1/prices/{symbol}/explain", {"symbol": symbol}, {"asOf": as_of}, {})
         return answer
 
-    def get_chart(self, coin_id: str, *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, format: Literal['ohlc', 'simple'] | None = None, explain: bool | None = None) -> types.ChartsChartBody:
+    def get_chart(self, coin_id: str, *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, format: Literal['ohlc', 'simple'] | None = None, as_of: str | datetime | None = None, knowledge: Literal['said', 'latest'] | None = None, explain: bool | None = None) -> types.ChartsChartBody:
         """Price history of a coin. Candles of the published price, up to the current one (complete is false). Intervals without a
         published price are filled from the venues' candles, if these were backfilled (see origin); intervals without either are
         left out. At most 1,000 points: beyond that, ohlc merges neighbouring candles and simple keeps the points that preserve
@@ -66,10 +66,14 @@ class Operations:
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         format: Candles (ohlc), or pairs of time and value (simple).
+        as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
+        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+        knowledge: With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what
+        was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.ChartsChartBody = self._ask("GET", "/api/v1/charts/{coinId}", {"coinId": coin_id}, {"timeframe": timeframe, "format": format, "explain": explain}, {})
+        answer: types.ChartsChartBody = self._ask("GET", "/api/v1/charts/{coinId}", {"coinId": coin_id}, {"timeframe": timeframe, "format": format, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
 
     def get_chart_current(self, coin_id: str, *, explain: bool | None = None) -> types.ChartsCurrentBody:
@@ -104,16 +108,20 @@ class Operations:
         answer: types.CoinsCoinBody = self._ask("GET", "/api/v1/coins/by-id/{id}", {"id": id}, {"explain": explain}, {})
         return answer
 
-    def get_coin_history(self, symbol: str, *, days: int | None = None, explain: bool | None = None) -> types.CoinsHistoryBody:
+    def get_coin_history(self, symbol: str, *, days: int | None = None, as_of: str | datetime | None = None, knowledge: Literal['said', 'latest'] | None = None, explain: bool | None = None) -> types.CoinsHistoryBody:
         """Price history of a coin. Hourly closing prices for up to 7 days, daily ones beyond.
 
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         days: Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time: the history that was given then, up to the interval that was under way. Default: now. A date alone
+        is its beginning in UTC.
+        knowledge: With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what
+        was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsHistoryBody = self._ask("GET", "/api/v1/coins/history/{symbol}", {"symbol": symbol}, {"days": days, "explain": explain}, {})
+        answer: types.CoinsHistoryBody = self._ask("GET", "/api/v1/coins/history/{symbol}", {"symbol": symbol}, {"days": days, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
 
     def get_coin_market_data(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsStatisticsBody:
@@ -497,15 +505,19 @@ class Operations:
         answer: types.UsageBody = self._ask("GET", "/api/v1/usage", {}, {}, {})
         return answer
 
-    def list_charts(self, coins: Sequence[str], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, explain: bool | None = None) -> types.ChartsListBody:
+    def list_charts(self, coins: Sequence[str], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, as_of: str | datetime | None = None, knowledge: Literal['said', 'latest'] | None = None, explain: bool | None = None) -> types.ChartsListBody:
         """Price history of several coins.
 
         coins: Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}. May also be repeated.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
+        as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
+        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+        knowledge: With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what
+        was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.ChartsListBody = self._ask("GET", "/api/v1/charts", {}, {"coins": coins, "timeframe": timeframe, "explain": explain}, {})
+        answer: types.ChartsListBody = self._ask("GET", "/api/v1/charts", {}, {"coins": coins, "timeframe": timeframe, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
 
     def list_coin_categories(self, *, explain: bool | None = None) -> types.CoinsCategoriesBody:
