@@ -195,6 +195,21 @@ func checkImport(from, imported string) error {
 	return nil
 }
 
+// composes are the floors of deploy that put processes together: they import all folders.
+var composes = map[string]bool{"deploy/roles": true, "deploy/operations": true, "deploy/instance": true}
+
+// beyond is what other floors of deploy import of producers, processors and query.
+var beyond = map[string]string{
+	"deploy/admin":      "processors producers/backfill",
+	"deploy/cli":        "processors producers/backfill producers/decode producers/exchanges producers/sources query/limits query/mcp query/symbols",
+	"deploy/cli/market": "query/limits",
+	"deploy/cli/topics": "processors/quotes",
+	"deploy/config":     "producers/adapter producers/exchanges producers/poll producers/sources query query/limits",
+	"deploy/export":     "processors producers/poll",
+	"deploy/imports":    "processors producers producers/adapter producers/exchanges",
+	"deploy/metrics":    "processors producers/adapter producers/outbox",
+}
+
 // floors are the packages that a folder is built up of, each with its floor: they import those of lower floors only. Those of
 // deploy join the other folders, and import whatever they need of these; those of producers and query import stream and
 // schemas beside their own folder. All other packages of a folder are units: they import floors, and no other unit.
@@ -232,7 +247,10 @@ func checkOwnImport(from, to string) error {
 		}
 		return nil
 	case floors[from] > 0 && folder == "deploy":
-		return nil
+		if composes[from] || within(to, "stream") || slices.Contains(strings.Fields(beyond[from]), to) {
+			return nil
+		}
+		return errors.New("of other folders it may import stream, and what beyond lists of it")
 	case folder == "schemas":
 		return errors.New("schemas import nothing of ours")
 	case folder == "stream" || within(from, "deploy/embedded"):
