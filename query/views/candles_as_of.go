@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history/read"
@@ -115,49 +117,33 @@ const instead = "knowledge=latest reaches further back"
 
 func (c *Candles) asOf(ctx context.Context, coin schemas.Coin, step time.Duration, intervals int, at time.Time) ([]schemas.Candle, error) {
 	past := c.served.past
-	e, err := c.entryAsOf(ctx, coin, at)
-	if err != nil {
-		return nil, err
-	}
-	made, err := whatServed(ctx, c.served.steps, past, at, serving[read.ServedCandles]{
-		remembered: c.served.at,
-		recorded:   func(ctx context.Context) (read.ServedCandles, bool, error) { return past.CandlesServed(ctx, at) },
-		since:      func(ctx context.Context) (time.Time, error) { return past.CandlesServedSince(ctx, 0) },
-		aged:       AgedOutError{Kept: "of which candles charts were made is recorded", Instead: instead},
+	var entry *Entry
+	var prices ServedPrices
+	var candles []schemas.Candle
+	var tailFrom time.Time
+	// A statement of a few rows takes a millisecond or two, and there are some fifteen.
+	g, beside := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		entry, err = c.entryAsOf(beside, coin, at)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	// What this process remembers of prices is not in the table of steps yet.
-	written, err := past.ServedWritten(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, answers := c.served.steps.began(); answers && written.Before(logged(at.UnixNano())) {
-		return nil, ErrHistoryBehind
-	}
-	prices, err := past.PricesServed(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	candles, tailFrom, err := c.intervalsAsOf(ctx, coin, step, intervals, at, made.Of(c.partition(coin)))
-	var unknown *read.UnknownPastError
-	if errors.As(err, &unknown) {
-		since, err := past.CandlesServedSince(ctx, unknown.Until)
-		if err != nil {
-			return nil, err
+	g.Go(func() (err error) {
+		prices, err = c.pricesServed(beside, at)
+		return err
+	})
+	g.Go(func() (err error) {
+		candles, tailFrom, err = c.closedAsOf(beside, coin, step, intervals, at)
+		return err
+	})
+	g.Go(func() error {
+		restated, err := past.Restated(beside, []string{tablePrices, tableCandles}, []string{coin.ID}, firstStart(step, intervals, at), at, at)
+		if err == nil && !restated.IsZero() {
+			err = &AgedOutError{Kept: restatedKept, Since: restated, Instead: "/api/v1/restatements lists what it changed, and knowledge=latest has what counts now"}
 		}
-		return nil, &AgedOutError{Kept: "what back-filled candles were is known", Since: since, Instead: instead}
-	}
-	if err != nil {
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return nil, err
-	}
-	restated, err := past.Restated(ctx, []string{tablePrices, tableCandles}, []string{coin.ID}, firstStart(step, intervals, at), at, at)
-	if err != nil {
-		return nil, err
-	}
-	if !restated.IsZero() {
-		return nil, &AgedOutError{Kept: restatedKept, Since: restated, Instead: "/api/v1/restatements lists what it changed, and knowledge=latest has what counts now"}
 	}
 	tail, err := past.CandleTailAsOf(ctx, coin.ID, step, tailFrom, at, prices)
 	if err != nil {
@@ -166,7 +152,44 @@ func (c *Candles) asOf(ctx context.Context, coin schemas.Coin, step time.Duratio
 	for _, t := range tail {
 		candles = joinLast(candles, t)
 	}
-	return withPrice(candles, e, e != nil && !c.priceCache.Freshness(e, at).Stale, step, tailFrom, at), nil
+	return withPrice(candles, entry, entry != nil && !c.priceCache.Freshness(entry, at).Stale, step, tailFrom, at), nil
+}
+
+// pricesServed is how far prices had been served at an instant.
+func (c *Candles) pricesServed(ctx context.Context, at time.Time) (ServedPrices, error) {
+	written, err := c.served.past.ServedWritten(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// What this process remembers is not in the table of steps yet.
+	if _, answers := c.served.steps.began(); answers && written.Before(logged(at.UnixNano())) {
+		return nil, ErrHistoryBehind
+	}
+	return c.served.past.PricesServed(ctx, at)
+}
+
+// closedAsOf reads the candles of minutes that had closed, and of what had been folded, at an instant, and from when on prices follow.
+func (c *Candles) closedAsOf(ctx context.Context, coin schemas.Coin, step time.Duration, intervals int, at time.Time) ([]schemas.Candle, time.Time, error) {
+	past := c.served.past
+	made, err := whatServed(ctx, c.served.steps, past, at, serving[read.ServedCandles]{
+		remembered: c.served.at,
+		recorded:   func(ctx context.Context) (read.ServedCandles, bool, error) { return past.CandlesServed(ctx, at) },
+		since:      func(ctx context.Context) (time.Time, error) { return past.CandlesServedSince(ctx, 0) },
+		aged:       AgedOutError{Kept: "of which candles charts were made is recorded", Instead: instead},
+	})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	candles, tailFrom, err := c.intervalsAsOf(ctx, coin, step, intervals, at, made.Of(c.partition(coin)))
+	var unknown *read.UnknownPastError
+	if errors.As(err, &unknown) {
+		since, err := past.CandlesServedSince(ctx, unknown.Until)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		return nil, time.Time{}, &AgedOutError{Kept: "what back-filled candles were is known", Since: since, Instead: instead}
+	}
+	return candles, tailFrom, err
 }
 
 // Until returns the candles up to a past instant as they are known now: with what was back-filled, imported or replayed since. Behind the instant it reads nothing.
