@@ -10,8 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/history/read"
+	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/history/shadow"
 )
 
@@ -217,5 +220,45 @@ func applyRestatement(t *testing.T, rows map[string]map[string]string, key strin
 	}
 	for _, v := range r.After {
 		rows[key][v.Name] = v.Value
+	}
+}
+
+// What a replay changed counts from when its tables took the place of those that were there, of the coins and the time that it names; of what it does not list it may be any.
+func TestRestatedNamesWhenAReplayChangedRows(t *testing.T) {
+	store := newStore(t)
+	at := func(second int64) time.Time { return time.Unix(1_800_000_000+second, 0).UTC() }
+	offset := int64(0)
+	record := func(rec *eventsv1.RestatementRecord) {
+		offset++
+		insert(t, store, logged{rows.Place{Topic: schemas.TopicRestatements, Offset: offset}, rec})
+	}
+	changed := func(run string, attempt uint32, written int64, coin string, event int64) {
+		record(&eventsv1.RestatementRecord{Run: run, Attempt: attempt, Time: at(written).UnixNano(), Body: &eventsv1.RestatementRecord_Restatement{Restatement: &eventsv1.Restatement{
+			Table: "prices", View: schemas.ViewPrices, Kind: "changed", Cause: "replay", CoinId: coin, EventTime: at(event).UnixNano(), Key: []*eventsv1.RestatedValue{{Name: "coin_id", Value: coin}}}}})
+	}
+	counts := func(run string, attempt uint32, written, changed, listed int64) {
+		record(&eventsv1.RestatementRecord{Run: run, Attempt: attempt, Time: at(written).UnixNano(), Body: &eventsv1.RestatementRecord_Table{Table: &eventsv1.RestatedTable{
+			Table: "prices", View: schemas.ViewPrices, Changed: changed, Listed: listed}}})
+	}
+	changed("given up", 1, 100, "bitcoin", 10)
+	changed("first", 2, 200, "bitcoin", 10)
+	changed("first", 2, 201, "ethereum", 40)
+	counts("first", 2, 230, 2, 2)
+	for _, c := range []struct {
+		coin            string
+		from, to, after int64
+		want            int64
+	}{
+		{"bitcoin", 0, 20, 50, 230}, {"bitcoin", 0, 20, 229, 230}, {"bitcoin", 0, 20, 230, 0}, {"bitcoin", 0, 10, 50, 0}, {"bitcoin", 11, 20, 50, 0}, {"solana", 0, 50, 50, 0},
+		{"ethereum", 40, 41, 50, 230},
+	} {
+		got, err := read.From(store).Restated(t.Context(), []string{"prices", "candles_1m"}, []string{c.coin}, at(c.from), at(c.to), at(c.after))
+		if want := at(c.want); err != nil || c.want == 0 && !got.IsZero() || c.want != 0 && !got.Equal(want) {
+			t.Errorf("%s from %d to %d after %d: got %s, %v; want %d", c.coin, c.from, c.to, c.after, got, err, c.want)
+		}
+	}
+	counts("second", 1, 300, 200_000, 100_000)
+	if got, err := read.From(store).Restated(t.Context(), []string{"prices"}, []string{"solana"}, at(0), at(50), at(250)); err != nil || !got.Equal(at(300)) {
+		t.Errorf("of what is not listed: got %s, %v; want %s", got, err, at(300))
 	}
 }
