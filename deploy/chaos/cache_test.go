@@ -73,7 +73,7 @@ func TestKillNeverTurnsBackTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &watcher{store: latest.New(client), partitions: topic.Partitions, times: map[string]int64{}}
-	seed := uint64(time.Now().UnixNano())
+	seed := seedOf(t)
 	t.Logf("seed %d", seed)
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup

@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -100,7 +102,7 @@ func TestKillLosesNothing(t *testing.T) {
 		}
 		kills -= n
 		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
-			runRound(t, binary, seed+uint64(round), n)
+			runRound(t, binary, seed+uint64(round-1), n)
 		})
 	}
 }
@@ -178,7 +180,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	going := resume(ctx, seed, "", r.in.rest)
 	r.rest = read(ctx, r.in.rest)
 
-	schedule := r.schedule(kills)
+	schedule := scheduleSteps(seed, kills)
 	for i := 0; i < len(schedule); i++ {
 		for _, v := range r.venues() {
 			v.Silence(forgotten, i > kills/4 && i < kills*3/4)
@@ -252,16 +254,34 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 	result.write(t, steps)
 }
 
-// schedule is every step once, and then by chance, or some of the steps where there are fewer kills; migrations only in the
+// scheduleSteps is every step once, or where there are fewer kills some steps by the seed, and then by chance; migrations only in the
 // beginning, where they happen.
-func (r *round) schedule(kills int) []step {
-	list := slices.Clone(steps)
-	for len(list) < kills {
-		list = append(list, steps[onlyOnce+r.random.IntN(len(steps)-onlyOnce)])
+func scheduleSteps(seed uint64, kills int) []step {
+	list := drawn(scheduling(seed), steps, steps[onlyOnce:], max(kills, 1))
+	place := func(s step) int {
+		i := slices.IndexFunc(steps, func(other step) bool { return other.name == s.name })
+		return min(i, onlyOnce)
 	}
-	others := list[onlyOnce:]
-	r.random.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
-	return list[:max(kills, 1)]
+	slices.SortStableFunc(list, func(a, b step) int { return cmp.Compare(place(a), place(b)) })
+	return list
+}
+
+// scheduling decides what happens in a round, and in which order: by the seed alone, whatever else draws.
+func scheduling(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 3)) }
+
+// drawn is each of the kinds once, or n of them, each with the same chance; and where n is larger, some of again by chance.
+func drawn[K any](random *rand.Rand, kinds, again []K, n int) []K {
+	list := slices.Clone(kinds)
+	shuffle := func() { random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] }) }
+	shuffle()
+	if n <= len(list) {
+		return list[:n]
+	}
+	for len(list) < n {
+		list = append(list, again[random.IntN(len(again))])
+	}
+	shuffle()
+	return list
 }
 
 // kill starts the process and has it killed at a step, or states that the step was not reached. Meanwhile

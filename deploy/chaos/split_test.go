@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,7 +42,6 @@ var disturbances = []disturbance{
 	{"kill kafka", func(r *splitRound, _ string) { r.cluster.broker.Restart(r.t) }},
 	{"fold.produce", func(r *splitRound, step string) { r.dieAt(r.processNode(), step, 500, "") }},
 	{"replay.exchanged", func(r *splitRound, step string) { r.dieAt(processNodeA, step, 1, jobReplay) }},
-	// Those above are made in every run, those below in long ones.
 	{"sink.insert", func(r *splitRound, step string) { r.dieAt(r.processNode(), step, 6, "") }},
 	{"sink.cached", func(r *splitRound, step string) { r.dieAt(r.processNode(), step, 6, "") }},
 	{"sink.recorded", func(r *splitRound, step string) { r.dieAt(r.processNode(), step, 2, "") }},
@@ -66,7 +64,7 @@ var disturbances = []disturbance{
 	}},
 }
 
-// shortDisturbances is how many kinds of them the shortest run makes.
+// shortDisturbances is how many the shortest run makes, each of another kind.
 const shortDisturbances = 11
 
 // splitRound is one life of a cluster.
@@ -90,7 +88,7 @@ func TestKillSplitLosesNothing(t *testing.T) {
 			n = kills
 		}
 		kills -= n
-		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) { runSplitRound(t, binary, seed+uint64(round), n) })
+		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) { runSplitRound(t, binary, seed+uint64(round-1), n) })
 	}
 }
 
@@ -120,7 +118,8 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	tail := follow(ctx, r.cluster.kafka)
 	going := resume(ctx, seed, key, replicas[0].rest, replicas[1].rest)
 
-	for _, d := range r.schedule(kills) {
+	schedule := scheduleDisturbances(seed, kills)
+	for _, d := range schedule {
 		r.wait(time.Duration(r.random.Int64N(int64(time.Second))))
 		r.allLive()
 		start := time.Now()
@@ -193,9 +192,11 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	}
 
 	var made []step
-	for i, d := range disturbances {
+	for _, d := range disturbances {
 		made = append(made, step{name: d.name})
-		if r.counts[d.name] == 0 && (i < shortDisturbances || kills >= len(disturbances)) {
+	}
+	for _, d := range schedule {
+		if r.counts[d.name] == 0 {
 			t.Errorf("no %s", d.name)
 		}
 	}
@@ -206,14 +207,9 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	result.write(t, made)
 }
 
-// schedule is every kind once, as far as there is room, and then by chance.
-func (r *splitRound) schedule(kills int) []disturbance {
-	list := slices.Clone(disturbances[:min(kills, len(disturbances))])
-	for len(list) < kills {
-		list = append(list, disturbances[r.random.IntN(len(disturbances))])
-	}
-	r.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return list
+// scheduleDisturbances is every kind once, or where there are fewer some kinds by the seed, and then by chance.
+func scheduleDisturbances(seed uint64, kills int) []disturbance {
+	return drawn(scheduling(seed), disturbances, disturbances, kills)
 }
 
 // put puts the clocks of the venues, and of the next life of the producers, ahead of the machine's.
