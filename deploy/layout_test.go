@@ -316,6 +316,7 @@ var timing = map[string]string{
 	"PastCandles.fold": "pauses between passes",
 	"Ledger.schedule":  "when a write is due, and how often a warning is logged", "Ledger.write": "when the next write is due",
 	"sinkMember.take": "when a batch is due", "sinkMember.Due": "when a batch is due", "retryUntilAvailable": "pauses between tries",
+	"sinkMetrics.asks": "how long a store is away, for readiness", "Metrics.Waiting": "how long a store is away, for readiness",
 }
 
 // A processor that reads a clock gives another result on every replay.

@@ -17,7 +17,7 @@ import (
 // nothing. Safe for concurrent use.
 //
 // Its labels are bounded: fold is one of the folds that the process runs, topic one of the topic table, reason one of
-// schemas.Reasons. A batch costs some atomic additions, a single record none.
+// schemas.Reasons. A batch costs some atomic additions and a note of each call of a store, a single record none.
 type Metrics struct {
 	foldRecords, foldOutputs       *prometheus.CounterVec
 	foldBatch, foldTime            *prometheus.HistogramVec
@@ -28,6 +28,14 @@ type Metrics struct {
 
 	mu        sync.Mutex
 	positions map[readerID]*readerPlace
+	asked     map[*asking]bool
+}
+
+// asking is a call of a store that has not succeeded yet, in all its tries.
+type asking struct {
+	topic string // of the sink
+	since time.Time
+	err   error // of the last try; nil while the first one lasts
 }
 
 // readerID names a partition that a fold or sink reads.
@@ -87,7 +95,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "marketlog_cache_values_total", Help: "Latest prices put into the cache."}),
 		cacheRefills: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "marketlog_cache_refills_total", Help: "Partitions that the cache had lost and that were filled from ClickHouse."}),
-		positions: map[readerID]*readerPlace{},
+		positions: map[readerID]*readerPlace{}, asked: map[*asking]bool{},
 	}
 	registry.MustRegister(m.foldRecords, m.foldOutputs, m.foldBatch, m.foldTime, m.sinkRows, m.sinkRetries, m.sinkBatch, m.sinkTime,
 		m.letters, m.cacheTime, m.cacheValues, m.cacheRefills)
@@ -113,6 +121,60 @@ func (m *Metrics) Positions() []Position {
 		return cmp.Or(cmp.Compare(a.Fold, b.Fold), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
 	return list
+}
+
+// WaitingAfter is after how long a store that takes nothing from a sink counts as away: a large batch takes a tenth of a second.
+const WaitingAfter = 10 * time.Second
+
+// Waiting says for which sinks, by topic, a store is away, and why.
+func (m *Metrics) Waiting() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var why map[string]string
+	for a := range m.asked {
+		if time.Since(a.since) < WaitingAfter {
+			continue
+		}
+		if why == nil {
+			why = map[string]string{}
+		}
+		why[a.topic] = "waiting for a store: it has not answered yet"
+		if a.err != nil {
+			why[a.topic] = "waiting for a store: " + a.err.Error()
+		}
+	}
+	return why
+}
+
+// asks notes that a store is asked, from now on until it has answered; nil for a sink that is not measured.
+func (s *sinkMetrics) asks() *asking {
+	if s == nil {
+		return nil
+	}
+	a := &asking{topic: s.topic, since: time.Now()}
+	s.metrics.mu.Lock()
+	defer s.metrics.mu.Unlock()
+	s.metrics.asked[a] = true
+	return a
+}
+
+// failed notes why a try did.
+func (s *sinkMetrics) failed(a *asking, err error) {
+	if s == nil {
+		return
+	}
+	s.metrics.mu.Lock()
+	defer s.metrics.mu.Unlock()
+	a.err = err
+}
+
+func (s *sinkMetrics) answered(a *asking) {
+	if s == nil {
+		return
+	}
+	s.metrics.mu.Lock()
+	defer s.metrics.mu.Unlock()
+	delete(s.metrics.asked, a)
 }
 
 // hold begins to measure a partition at an offset.

@@ -1,7 +1,10 @@
 package processors
 
 import (
+	"errors"
+	"maps"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,6 +56,9 @@ func TestWithoutMetricsNothingIsMeasured(t *testing.T) {
 	sink.inserted(1, time.Second)
 	sink.reached(0, 1, 1)
 	sink.retried()
+	asked := sink.asks()
+	sink.failed(asked, errors.New("refused"))
+	sink.answered(asked)
 	sink.letter(schemas.TopicTicksRawDead, string(schemas.Absurd))
 	sink.cached(1, 1, time.Second)
 	sink.release(0)
@@ -83,4 +89,33 @@ func TestReasonsOfLettersAreBounded(t *testing.T) {
 	if len(got) != len(schemas.Reasons)+1 || got[string(schemas.Absurd)] != 1 || got["other"] != 3 {
 		t.Errorf("got %v, want the reasons of the list and three others", got)
 	}
+}
+
+// A store that is asked for long is away, whether it refuses or says nothing, until it has answered; tries in between change nothing.
+func TestAStoreThatIsAskedForLongIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMetrics(prometheus.NewRegistry())
+		want := func(what string, want map[string]string) {
+			t.Helper()
+			if got := m.Waiting(); !maps.Equal(got, want) {
+				t.Errorf("%s: got %v, want %v", what, got, want)
+			}
+		}
+		prices, ticks := m.sink(schemas.TopicPrices), m.sink(schemas.TopicTicks)
+		silent, refusing := prices.asks(), ticks.asks()
+		time.Sleep(WaitingAfter - time.Second)
+		ticks.failed(refusing, errors.New("inserting 3 rows: connection refused"))
+		want("asked for a moment", nil)
+		time.Sleep(time.Second)
+		want("asked for long", map[string]string{
+			schemas.TopicPrices: "waiting for a store: it has not answered yet",
+			schemas.TopicTicks:  "waiting for a store: inserting 3 rows: connection refused",
+		})
+		prices.answered(silent)
+		quick := prices.asks()
+		want("one has answered, and is asked again", map[string]string{schemas.TopicTicks: "waiting for a store: inserting 3 rows: connection refused"})
+		ticks.answered(refusing)
+		prices.answered(quick)
+		want("both have answered", nil)
+	})
 }

@@ -119,15 +119,21 @@ func (w *sinkWriter) expire(ctx context.Context, b *sinkBatch) error {
 	return w.retryUntilAvailable(ctx, func() error { return w.sink.History.Expire(ctx, "", at) })
 }
 
-// retryUntilAvailable repeats a call of a store that is away, and counts how often.
+// retryUntilAvailable repeats a call of a store that is away, counts how often, and notes why.
 func (w *sinkWriter) retryUntilAvailable(ctx context.Context, do func() error) error {
+	asked := w.metrics.asks()
+	defer w.metrics.answered(asked)
 	again := false
 	return retryUntilAvailable(ctx, w.sink.Logger, w.sink.Topic, func() error {
 		if again {
 			w.metrics.retried()
 		}
 		again = true
-		return do()
+		err := do()
+		if err != nil {
+			w.metrics.failed(asked, err)
+		}
+		return err
 	})
 }
 

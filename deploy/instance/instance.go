@@ -200,6 +200,12 @@ func (in *Instance) Missing(health *supervise.Health) map[string][]string {
 			missing[part] = []string{why}
 		}
 	}
+	// Whoever serves is ready without the tables, since current prices are: where ClickHouse is embedded, its process serves.
+	if len(in.Config.ClickHouse.Addr) > 0 {
+		for topic, why := range in.Folding.Waiting() {
+			missing["sink/"+topic] = append(missing["sink/"+topic], why)
+		}
+	}
 	for _, r := range health.Report() {
 		switch {
 		case r.Ready:
