@@ -27,6 +27,7 @@ const kafkaVersion = "4.3.1"
 type KafkaProcess struct {
 	server
 	secure string // HOST:PORT for TLS and logins; empty without
+	behind string // HOST:PORT where clients are served that are to come by another address; empty without
 }
 
 // Kafka returns the address of a real broker: the one of the package, where its TestMain uses
@@ -46,7 +47,7 @@ func Kafka(t testing.TB) string {
 			t.Fatal(err)
 		}
 		shared.folder = folder
-		if shared.broker, err = startKafka(install, folder, nil); err != nil {
+		if shared.broker, err = startKafka(install, folder, kafkaListener{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,12 +58,30 @@ func Kafka(t testing.TB) string {
 func StartKafka(t testing.TB) *KafkaProcess {
 	t.Helper()
 	install := findKafka(t)
-	broker, err := startKafka(install, t.TempDir(), nil)
+	broker, err := startKafka(install, t.TempDir(), kafkaListener{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(broker.kill)
 	return broker
+}
+
+// StartKafkaBehind starts a broker for t alone that has one more address, behind, where it tells clients to come by way, HOST:PORT: what
+// lies between the two can be disturbed. Who asks at Addr is told that one.
+func StartKafkaBehind(t testing.TB, way string) (broker *KafkaProcess, behind string) {
+	t.Helper()
+	broker, err := startKafka(findKafka(t), t.TempDir(), kafkaListener{way: way})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.kill)
+	return broker, broker.behind
+}
+
+// kafkaListener is what a broker listens for besides: security that is asked for, or the way by which clients come; neither, if zero.
+type kafkaListener struct {
+	security *KafkaSecurity
+	way      string
 }
 
 // KafkaSecurity is what a broker asks of its clients.
@@ -77,7 +96,7 @@ type KafkaSecurity struct {
 func StartSecureKafka(t testing.TB, security KafkaSecurity) (addr string) {
 	t.Helper()
 	install := findKafka(t)
-	broker, err := startKafka(install, t.TempDir(), &security)
+	broker, err := startKafka(install, t.TempDir(), kafkaListener{security: &security})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,9 +183,9 @@ func findKafka(t testing.TB) kafkaInstall {
 
 // startKafka formats a log under folder and starts a broker on it. A broker that ends at once has
 // lost its port to another process, so it is tried again on others.
-func startKafka(install kafkaInstall, folder string, security *KafkaSecurity) (*KafkaProcess, error) {
+func startKafka(install kafkaInstall, folder string, another kafkaListener) (*KafkaProcess, error) {
 	for attempt := 1; ; attempt++ {
-		broker, err := tryKafka(install, filepath.Join(folder, fmt.Sprint(attempt)), security)
+		broker, err := tryKafka(install, filepath.Join(folder, fmt.Sprint(attempt)), another)
 		if err == nil {
 			return broker, nil
 		}
@@ -176,7 +195,7 @@ func startKafka(install kafkaInstall, folder string, security *KafkaSecurity) (*
 	}
 }
 
-func tryKafka(install kafkaInstall, folder string, security *KafkaSecurity) (*KafkaProcess, error) {
+func tryKafka(install kafkaInstall, folder string, another kafkaListener) (*KafkaProcess, error) {
 	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
@@ -187,12 +206,19 @@ func tryKafka(install kafkaInstall, folder string, security *KafkaSecurity) (*Ka
 	listeners := fmt.Sprintf("PLAINTEXT://127.0.0.1:%d,CONTROLLER://127.0.0.1:%d", ports[0], ports[1])
 	var more []byte
 	var users []string
-	if security != nil {
-		listeners += fmt.Sprintf(",SECURE://127.0.0.1:%d", ports[2])
-		if more, err = security.properties(folder); err != nil {
+	third := fmt.Sprintf("127.0.0.1:%d", ports[2])
+	switch {
+	case another.security != nil:
+		listeners += ",SECURE://" + third
+		if more, err = another.security.properties(folder); err != nil {
 			return nil, err
 		}
-		users = security.users()
+		users = another.security.users()
+	case another.way != "":
+		listeners += ",BEHIND://" + third
+		more = fmt.Appendf(nil, `listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BEHIND:PLAINTEXT
+advertised.listeners=PLAINTEXT://127.0.0.1:%d,BEHIND://%s
+`, ports[0], another.way)
 	}
 	settings := append(kafkaProperties(folder, listeners, ports[1]), more...)
 	properties := filepath.Join(folder, "server.properties")
@@ -213,8 +239,11 @@ func tryKafka(install kafkaInstall, folder string, security *KafkaSecurity) (*Ka
 		addr:    fmt.Sprintf("127.0.0.1:%d", ports[0]),
 		answers: kafkaAnswers,
 	}}
-	if security != nil {
-		broker.secure = fmt.Sprintf("127.0.0.1:%d", ports[2])
+	if another.security != nil {
+		broker.secure = third
+	}
+	if another.way != "" {
+		broker.behind = third
 	}
 	if err := broker.start(); err != nil {
 		broker.kill()
