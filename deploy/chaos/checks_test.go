@@ -325,6 +325,27 @@ func (s *scene) checkEvents(result *report) {
 	t.Logf("%d events acknowledged; %d ticks, %d dead letters", len(acked), len(ticks), len(dead))
 }
 
+// Shares of what venues said to somebody that are acknowledged: of processes that are killed every other second, with what they had read and
+// not written yet, and of ones that live on.
+const (
+	heardByKilled = 0.5
+	heardByAll    = 0.9
+)
+
+// checkHeard is a floor of acknowledged events that goes with how much was said, and so with the length of the round.
+func (s *scene) checkHeard(result *report, share float64) {
+	s.t.Helper()
+	said := 0
+	for _, v := range s.venues() {
+		n, _ := v.Sent()
+		said += n
+	}
+	s.t.Logf("%d messages were heard, %d events acknowledged", said, result.Acked)
+	if float64(result.Acked) < share*float64(said) {
+		s.t.Errorf("acknowledged events: got %d of %d messages that were heard, want at least %.0f %%", result.Acked, said, 100*share)
+	}
+}
+
 func unhex(id string) string {
 	b, _ := hex.DecodeString(id) // another id than any in the log, if it is not hexadecimal
 	return string(b)
