@@ -53,22 +53,35 @@ const (
 	queryNodeB   = "query-b"
 )
 
-// newCluster starts Kafka and Redis, and prepares the roles, for a short round or a long one.
-func newCluster(t *testing.T, binary string, s *scene, short bool) *cluster {
+// newCluster starts Kafka and Redis, and prepares the roles, for a short round or a long one. The roles reach the stores by the ways, or
+// without any straight; the test always does.
+func newCluster(t *testing.T, binary string, s *scene, short bool, by *ways) *cluster {
 	t.Helper()
 	keepCores(t)
 	c := &cluster{binary: binary, dir: t.ArtifactDir(), nodes: map[string]*node{}} // kept with -artifacts
-	c.broker, c.redis = streamtest.StartKafka(t), streamtest.StartRedis(t)
+	c.redis = streamtest.StartRedis(t)
 	c.acks = filepath.Join(c.dir, "acked")
 	var server string
 	freePorts(t, &c.sql, &server)
+	brokers, redis, clickhouse := "", c.redis.Addr(), server
+	if by == nil {
+		c.broker = streamtest.StartKafka(t)
+		brokers = c.broker.Addr()
+	} else {
+		var behind string
+		c.broker, behind = streamtest.StartKafkaBehind(t, by.kafka.addr)
+		by.kafka.leadTo(behind)
+		by.redis.leadTo(redis)
+		by.clickhouse.leadTo(server)
+		brokers, redis, clickhouse = by.kafka.addr, by.redis.addr, by.clickhouse.addr
+	}
 	c.kafka = c.broker.Addr()
 	reader := []string{setting("sql.user", "reader"), setting("sql.password_file", c.secret(t, "reader"))}
 	own := append(slices.Clone(reader),
 		setting("clickhouse.listen", server), setting("clickhouse.password_file", c.secret(t, "password")), setting("sql_listen", c.sql),
 	)
 	c.environment = append(onlyScripted(t, binary, s.coinbase, s.kraken),
-		setting("kafka.brokers", c.kafka), setting("redis.addr", c.redis.Addr()), setting("clickhouse.addr", server),
+		setting("kafka.brokers", brokers), setting("redis.addr", redis), setting("clickhouse.addr", clickhouse),
 		setting("clickhouse.password_file", filepath.Join(c.dir, "password")), setting("auth.pepper_file", c.secret(t, "pepper")),
 		setting("feeds", "live"), "MARKETLOG_ACK_LOG="+c.acks, "MARKETLOG_ACK_RECORDS="+c.acks+".records")
 	if s.polled != nil {

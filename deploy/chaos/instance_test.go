@@ -10,7 +10,7 @@ import (
 // unlimited are plans that no reader of a test uses up.
 const unlimited = `free: {per_minute: 30, per_month: 10000, history_days: 7, sockets: 1}
 pro: {per_minute: 1000000, per_month: 0, charts_per_minute: 1000000, history_days: 1825, sockets: 20}
-enterprise: {per_minute: 1000000, per_month: 0, charts_per_minute: 1000000, history_days: 1825, sockets: 100, bulk: true, mcp: true}
+enterprise: {per_minute: 1000000, per_month: 0, charts_per_minute: 1000000, history_days: 1825, sockets: 100, bulk: true, mcp: true, sql: true}
 `
 
 // instance is an installation in one process, on one data directory.

@@ -19,8 +19,8 @@ import (
 // reader asks REST of one address through every kill, and remembers how new each answer was.
 type reader struct {
 	base string
-	// shift is how far the clock of the process that answers is ahead of the machine's. It changes only while no process
-	// runs.
+	key  string // empty where none is asked for
+	// shift is how far the clock of the process that answers is ahead of the machine's, at least.
 	shift atomic.Int64
 
 	mu       sync.Mutex
@@ -160,8 +160,11 @@ func readRows(body []byte) ([]dated, error) {
 }
 
 // read asks until the context ends.
-func read(ctx context.Context, addr string) *reader {
-	r := &reader{base: "http://" + addr, times: map[string]time.Time{}, answered: map[string]int{}, stale: map[string]int{}}
+func read(ctx context.Context, addr string) *reader { return readAs(ctx, addr, "") }
+
+// readAs asks with a key until the context ends.
+func readAs(ctx context.Context, addr, key string) *reader {
+	r := &reader{base: "http://" + addr, key: key, times: map[string]time.Time{}, answered: map[string]int{}, stale: map[string]int{}}
 	go func() {
 		ticker := time.NewTicker(readEvery)
 		defer ticker.Stop()
@@ -192,6 +195,9 @@ func (r *reader) ask(ctx context.Context, which int) {
 	request, err := http.NewRequestWithContext(asking, http.MethodGet, r.base+path, nil)
 	if err != nil {
 		return
+	}
+	if r.key != "" {
+		request.Header.Set("Authorization", "Bearer "+r.key)
 	}
 	// The clock of whoever answers says at least this.
 	now := time.Now().Add(time.Duration(r.shift.Load()))

@@ -98,7 +98,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	ctx := t.Context()
 	r := &splitRound{scene: newScene(ctx, t, seed), counts: map[string]int{}}
 	r.polled = servePolled(ctx, t, seed)
-	r.cluster = newCluster(t, binary, r.scene, kills < splitRoundKills)
+	r.cluster = newCluster(t, binary, r.scene, kills < splitRoundKills, nil)
 	r.operator = newOperator(t, r.cluster.nodes[processNodeA].dir, seed)
 	// The producers' minute is over with their first death.
 	r.put(-minutePasses)

@@ -27,7 +27,7 @@ var slow = map[string][]string{
 		"TestAllSocketsComeBackAtOnce", "TestDisturbedEngineLives", "TestFullArchiveLosesNothing", "TestFullDiskLosesNothing", "TestHotReadsLeavePricesFresh", "TestKillLosesNothing",
 		"TestKillLosesNothingOfTheArchive", "TestKillNeverTurnsBackTheCache",
 		"TestKillSplitLosesNothing", "TestKillsInTheFirstBackfillLoseNothing", "TestMoreSocketsThanFiles", "TestSleepHidesNoAge",
-		"TestStopHidesNoAge", "TestStopsDuringAReplay",
+		"TestStopHidesNoAge", "TestStopsDuringAReplay", "TestStoresAwayForMinutes",
 	},
 	"deploy/chaos/oracle":    {"TestPlantedMarketFaultsAreFound", "TestReferenceViewsEqualTheOracle"},
 	"deploy/export":          {"TestAnEndedExportEqualsAWholeOne"},
