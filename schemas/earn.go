@@ -44,15 +44,16 @@ const EarnAPI = "api"
 // EarnMethodology is the version of the formulas of the benchmark; it goes up whenever one changes.
 const EarnMethodology = 1
 
-// earnExchanges are the providers that hold what is deposited themselves.
-var earnExchanges = []string{
+// EarnExchanges are the providers that hold what is deposited themselves: the slugs of all venues, which the test of
+// producers/exchanges compares, since this package knows no adapters.
+var EarnExchanges = []string{
 	"binance", "bitfinex", "bitget", "bitstamp", "bybit", "coinbase", "cryptocom", "gate", "gemini", "htx", "kraken", "kucoin", "mexc", "okx", "poloniex", "upbit",
 }
 
 // EarnSegment is cefi for an exchange, by the slug of its venue, and defi for all other providers, which are protocols. What
 // an exchange issues on a chain, as binance-staked-eth, is a protocol's.
 func EarnSegment(provider string) string {
-	if slices.Contains(earnExchanges, provider) {
+	if slices.Contains(EarnExchanges, provider) {
 		return EarnCeFi
 	}
 	return EarnDeFi
