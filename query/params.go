@@ -406,3 +406,20 @@ func ParseCursor(text string) (at time.Time, offset int64, ok bool) {
 	at = time.Unix(0, ns)
 	return at, offset, err == nil && n == 2 && ns > 0 && offset >= 0 && FormatCursor(at, offset) == text
 }
+
+// CheckCountry is the Check of a two-letter country code.
+func CheckCountry(text string) string {
+	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+	if len(text) == 2 && letter(text[0]) && letter(text[1]) {
+		return ""
+	}
+	return "must be a two-letter country code"
+}
+
+// Country writes a code as the providers' lists do. UK is what many write for GB.
+func Country(code string) string {
+	if code = strings.ToUpper(code); code == "UK" {
+		return "GB"
+	}
+	return code
+}

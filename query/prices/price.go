@@ -62,7 +62,7 @@ func (u *Unit) price() query.Endpoint {
 		Summary:     "Price of a coin, current or as of a past time",
 		Description: "The median over providers; prices more than 50% away from the first median are excluded. Each provider's own price is listed, with the reason if it was rejected. A coin that none of our venues trades has the price of a reference source, named in priceSource, and no providers.",
 		Params: []query.Param{symbolParam,
-			{Name: "region", Kind: query.Text, Example: "DE", Doc: "Two-letter country code; only providers available there are aggregated.", Check: countryCode},
+			{Name: "region", Kind: query.Text, Example: "DE", Doc: "Two-letter country code; only providers available there are aggregated.", Check: query.CheckCountry},
 			u.vsParam(), explainParam, asOfParam},
 		Body: PriceBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getPrice,
 	}
@@ -93,7 +93,7 @@ func (u *Unit) getPrice(ctx context.Context, r *query.Request) (query.Answer, er
 		body.Data.Vs, body.Meta.Reason = strings.Clone(vs), reasonNoPrice
 		return query.Encode(body)
 	}
-	region, explain := country(r.Text("region")), r.Flag("explain")
+	region, explain := query.Country(r.Text("region")), r.Flag("explain")
 	answer := query.Answer{Simulated: spot.Simulated}
 	if spot.Entry != nil && region == "" && !explain && vs == usd && !prices.past {
 		answer.Body, err = u.bodies.Get(spot.Entry, spot.Freshness, coin.OthersKey(), func() (*query.Body, error) { return query.NewBody(u.whole(coin, spot)) })
@@ -207,21 +207,4 @@ func (u *Unit) available(inputs []*eventsv1.PriceInput, region string) []*events
 		}
 	}
 	return own
-}
-
-func countryCode(text string) string {
-	if len(text) == 2 && letter(text[0]) && letter(text[1]) {
-		return ""
-	}
-	return "must be a two-letter country code"
-}
-
-func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-
-// country writes a code as the providers' lists do. UK is what many write for GB.
-func country(code string) string {
-	if code = strings.ToUpper(code); code == "UK" {
-		return "GB"
-	}
-	return code
 }

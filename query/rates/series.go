@@ -93,7 +93,7 @@ func (u *Unit) series() query.Endpoint {
 		Params: []query.Param{
 			query.CoinParam("coin", query.Query, "ethereum"),
 			{Name: "platform", Kind: query.Text, MaxLength: 64, Doc: "Provider, by slug."},
-			{Name: "country", Kind: query.Text, Required: true, Example: "DE", Check: countryCode, Pattern: "^[A-Za-z]{2}$", Doc: "Two-letter country code."},
+			{Name: "country", Kind: query.Text, Required: true, Example: "DE", Check: query.CheckCountry, Pattern: "^[A-Za-z]{2}$", Doc: "Two-letter country code."},
 			{Name: "product", Kind: query.Text, Required: true, Allowed: []string{"lending-rates", "loan-rates", "staking-rewards"}, Example: "lending-rates",
 				Doc: "Category of the yields: lending, borrowing or staking."},
 			{Name: "timeframe", Kind: query.Text, Default: "30d", Allowed: []string{"30d", "90d", "1y", "all"}, Doc: "Period; all is 5 years. The plan may allow less: the series is then shortened and meta.clamped has its length in days."},
@@ -112,7 +112,7 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 	if err != nil {
 		return query.Answer{}, err
 	}
-	country := country(r.Text("country"))
+	country := query.Country(r.Text("country"))
 	body := SeriesBody{Data: SeriesList{Country: country, Product: r.Text("product"), Timeframe: r.Text("timeframe"), Granularity: granularityDaily,
 		Series: []Series{}, Excluded: []Excluded{}, Timestamp: query.FormatTime(ix.current.Time)}, Meta: SeriesMeta{RegionSource: map[string]string{}}}
 	chart := views.RateChart{Category: products[body.Data.Product], Step: day, Intervals: r.HistoryIntervals(spans[body.Data.Timeframe], day, "timeframe")}
@@ -230,21 +230,4 @@ func (u *Unit) available(ix *index, provider, category, country string) (availab
 		return true, cmp.Or(source, views.RegionUnknown)
 	}
 	return serves, "rates"
-}
-
-func countryCode(text string) string {
-	if len(text) == 2 && letter(text[0]) && letter(text[1]) {
-		return ""
-	}
-	return "must be a two-letter country code"
-}
-
-func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-
-// country writes a code as the providers' lists do. UK is what many write for GB.
-func country(code string) string {
-	if code = strings.ToUpper(code); code == "UK" {
-		return "GB"
-	}
-	return code
 }
