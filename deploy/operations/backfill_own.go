@@ -22,6 +22,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream"
 	"github.com/marketlog/marketlog/stream/history/past"
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 // ownReaches is what the timeframes of the charts show.
@@ -30,7 +31,9 @@ var ownReaches = []backfill.Reach{{Interval: 24 * time.Hour}, {Interval: time.Ho
 const (
 	// OwnTries is how often a venue is begun with, each after a longer pause.
 	OwnTries = 3
-	ownPause = time.Second
+	// ownPause is the first of these pauses, ownLongestPause as long as they become.
+	ownPause        = time.Second
+	ownLongestPause = 4 * time.Second
 	// ownShare of the time may be filled with calls: the rest is for the venue's list, and for a machine or a venue that
 	// is slower than the budget.
 	ownShare = 0.8
@@ -237,7 +240,7 @@ func runOwnBackfill(ctx context.Context, in *instance.Instance, emit func(any) e
 
 // ownBackfillOf reads one source, and begins again where it failed, a few times: what was read is not asked for again.
 func ownBackfillOf(ctx context.Context, in *instance.Instance, source string, log pastLog, deadline time.Time, report func(any) error) error {
-	pause := ownPause
+	pauses := retry.New(ownPause, ownLongestPause)
 	for try := 1; ; try++ {
 		err := tryOwnBackfill(ctx, in, source, &log, deadline, report)
 		log.known = nil // it has changed
@@ -247,11 +250,11 @@ func ownBackfillOf(ctx context.Context, in *instance.Instance, source string, lo
 		if err == nil || try == OwnTries {
 			return err
 		}
-		in.Log.Warn("backfill failed", "source", source, "error", err, "retry_in", pause)
+		pause := pauses.Next()
+		in.Log.Warn("backfill failed", "source", source, "error", err, "retry_in", pause.Round(time.Millisecond))
 		if producers.Sleep(ctx, in.Clock, pause) != nil {
 			return context.Cause(ctx)
 		}
-		pause *= 2
 	}
 }
 

@@ -92,12 +92,12 @@ func retryVerb(in *instance.Instance) admin.Command {
 			return errors.New("another retry is running; wait for its end")
 		}
 		defer in.Retrying.Unlock()
-		r := &retry{in: in, input: input, emit: emit, now: in.Clock.Now(), markets: map[string]*retriedMarkets{}}
+		r := &deadRetry{in: in, input: input, emit: emit, now: in.Clock.Now(), markets: map[string]*retriedMarkets{}}
 		return r.run(ctx)
 	}}
 }
 
-type retry struct {
+type deadRetry struct {
 	in      *instance.Instance
 	input   RetryInput
 	emit    func(any) error
@@ -122,7 +122,7 @@ type retriedLetter struct {
 	version uint32
 }
 
-func (r *retry) run(ctx context.Context) (err error) {
+func (r *deadRetry) run(ctx context.Context) (err error) {
 	if r.store, err = r.in.History(ctx); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (r *retry) run(ctx context.Context) (err error) {
 
 // letters are those that are wanted and were not retried yet, the oldest first. A letter that a processor wrote again
 // when it was started again counts once.
-func (r *retry) letters(ctx context.Context) ([]*retriedLetter, error) {
+func (r *deadRetry) letters(ctx context.Context) ([]*retriedLetter, error) {
 	const topic = schemas.TopicTicksRawDead
 	type origin struct {
 		topic     string
@@ -202,7 +202,7 @@ func (r *retry) letters(ctx context.Context) ([]*retriedLetter, error) {
 }
 
 // read decodes a letter as far as it can be.
-func (r *retry) read(ctx context.Context, offset int64, l *eventsv1.DeadLetter) *retriedLetter {
+func (r *deadRetry) read(ctx context.Context, offset int64, l *eventsv1.DeadLetter) *retriedLetter {
 	letter := &retriedLetter{
 		RetryLine: RetryLine{Offset: offset, Source: l.Source, Reason: l.Reason, IngestTime: time.Unix(0, l.IngestTime).UTC()},
 		records:   map[schemas.EventID]*kgo.Record{},
@@ -257,7 +257,7 @@ func (r *retry) read(ctx context.Context, offset int64, l *eventsv1.DeadLetter) 
 	return end(outcomeRetried, "")
 }
 
-func (r *retry) redecode(ctx context.Context, l *eventsv1.DeadLetter) ([]*eventsv1.RawRecord, uint32, error) {
+func (r *deadRetry) redecode(ctx context.Context, l *eventsv1.DeadLetter) ([]*eventsv1.RawRecord, uint32, error) {
 	m := r.markets[l.Source]
 	if m == nil {
 		m = marketsOfRetry(ctx, r.in, l.Source)
@@ -294,7 +294,7 @@ func marketsOfRetry(ctx context.Context, in *instance.Instance, source string) *
 }
 
 // retry writes the events of some letters that are in ticks.v1 not yet, waits until they are, and notes it.
-func (r *retry) retry(ctx context.Context, letters []*retriedLetter, sum *RetrySum) error {
+func (r *deadRetry) retry(ctx context.Context, letters []*retriedLetter, sum *RetrySum) error {
 	known, err := r.known(ctx, letters)
 	if err != nil {
 		return err
@@ -353,7 +353,7 @@ func (r *retry) retry(ctx context.Context, letters []*retriedLetter, sum *RetryS
 	return nil
 }
 
-func (r *retry) note(l *retriedLetter) (*kgo.Record, error) {
+func (r *deadRetry) note(l *retriedLetter) (*kgo.Record, error) {
 	value, err := (&eventsv1.DeadRecord{Retry: &eventsv1.DeadRetry{
 		Offset: l.Offset, Time: r.now.UnixNano(), Ticks: uint32(l.Ticks), AdapterVersion: l.version,
 	}}).MarshalVT()
@@ -364,7 +364,7 @@ func (r *retry) note(l *retriedLetter) (*kgo.Record, error) {
 }
 
 // known reports which events of the letters the view has.
-func (r *retry) known(ctx context.Context, letters []*retriedLetter) (map[schemas.EventID]bool, error) {
+func (r *deadRetry) known(ctx context.Context, letters []*retriedLetter) (map[schemas.EventID]bool, error) {
 	var ids []schemas.EventID
 	oldest := r.now
 	for _, l := range letters {
@@ -392,7 +392,7 @@ func firstID(ids []schemas.EventID) string {
 }
 
 // settle waits until all that is in ticks.raw.v1 now is in the views.
-func (r *retry) settle(ctx context.Context) error {
+func (r *deadRetry) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
 		fmt.Errorf("the processors did not come to the end of %s within %s: start them, or see `marketlog topics lag`", schemas.TopicTicksRaw, settleLimit))
 	defer cancel()
@@ -434,7 +434,7 @@ func (r *retry) settle(ctx context.Context) error {
 	})
 }
 
-func (r *retry) until(ctx context.Context, reached func() (bool, error)) error {
+func (r *deadRetry) until(ctx context.Context, reached func() (bool, error)) error {
 	for {
 		ok, err := reached()
 		if ctx.Err() != nil {
@@ -450,7 +450,7 @@ func (r *retry) until(ctx context.Context, reached func() (bool, error)) error {
 }
 
 // bounds are the first offset and the one behind the last of each partition.
-func (r *retry) bounds(ctx context.Context, topic string) (starts, ends map[int32]int64, err error) {
+func (r *deadRetry) bounds(ctx context.Context, topic string) (starts, ends map[int32]int64, err error) {
 	of, to, err := r.in.Stream.LogBounds(ctx, topic)
 	if err != nil {
 		return nil, nil, err
