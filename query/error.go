@@ -170,7 +170,7 @@ func (s *Server) Fault(ctx *fasthttp.RequestCtx, err error) (shown *Error, id st
 		id = rand.Text()
 	}
 	if internal {
-		s.deps.Log.Error("request failed", "requestId", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "error", err)
+		s.deps.Log.Error("request failed", "request_id", id, "method", string(ctx.Method()), "path", string(ctx.Path()), "error", err)
 	}
 	h := &ctx.Response.Header
 	h.SetContentType(contentJSON)

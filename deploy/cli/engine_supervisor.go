@@ -53,7 +53,7 @@ func superviseEngine(ctx context.Context, rt *command.Runtime, log *slog.Logger)
 			backoff.Reset()
 		}
 		pause := backoff.Next()
-		log.Error("engine process died", "pid", ended.Pid(), "how", ended.String(), "after", time.Since(began).Round(time.Millisecond),
+		log.Error("engine process died", "pid", ended.Pid(), "how", ended.String(), "duration", time.Since(began).Round(time.Millisecond),
 			"stderr", lastWords.String(), "retry_in", pause.Round(time.Millisecond))
 		if retry.Wait(ctx, pause) != nil {
 			return nil

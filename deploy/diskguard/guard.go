@@ -133,11 +133,13 @@ func (g *Guard) Look() {
 	if warn {
 		g.warned = time.Now()
 	}
-	text := g.text()
+	reserve, resumes := g.reserve, g.resumes()
 	g.mu.Unlock()
 	switch {
-	case warn && level != Open:
-		g.cfg.Log.Error(text)
+	case warn && level == Feeds:
+		g.cfg.Log.Error("all ingest is paused: free some of the disk, or lower retention.reserve_bytes", "dir", g.cfg.Dir, "free", space.Free, "resumes_at", resumes, "reserve", reserve)
+	case warn && level == Sources:
+		g.cfg.Log.Error("polled sources are paused: free some of the disk, or lower retention.reserve_bytes", "dir", g.cfg.Dir, "free", space.Free, "resumes_at", resumes, "reserve", reserve)
 	case warn:
 		g.cfg.Log.Info("disk has free space again: ingest resumed", "dir", g.cfg.Dir, "free", space.Free)
 	}

@@ -131,7 +131,7 @@ func awaitKey(ctx context.Context, in *instance.Instance, rec *eventsv1.KeyRecor
 	ctx, stop := context.WithTimeout(ctx, keyPatience)
 	defer stop()
 	if err := table.Await(ctx, rec); err != nil {
-		in.Log.Warn("a key was written and the server has not read it yet", "key", rec.Id, "waited", keyPatience, "error", err)
+		in.Log.Warn("a key was written and the server has not read it yet", "key", rec.Id, "duration", keyPatience, "error", err)
 	}
 }
 

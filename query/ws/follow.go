@@ -100,7 +100,7 @@ func (h *Hub) identify(ctx context.Context, known *atomic.Pointer[identity], sto
 		return // it is asked again; what cannot be read is not sent meanwhile
 	}
 	if id := of(name); id != *known.Load() {
-		h.deps.Log.Info("the view of " + channel + " was replaced: cursors given before are of another one")
+		h.deps.Log.Info("the view of a channel was replaced: cursors given before are of another one", "channel", channel)
 		known.Store(&id)
 	}
 }

@@ -261,7 +261,7 @@ func (r *Reader) start() (*child, error) {
 		return nil, fmt.Errorf("starting the SQL process: %w; it printed: %s", err, c.words)
 	}
 	r.metrics.starts.Inc()
-	r.opt.Log.Info("SQL process started", "pid", c.command.Process.Pid, "took", time.Since(began).Round(time.Millisecond), "sandbox", confined)
+	r.opt.Log.Info("SQL process started", "pid", c.command.Process.Pid, "duration", time.Since(began).Round(time.Millisecond), "sandbox", confined)
 	if confined == "none" {
 		r.opt.Log.Warn("this system cannot confine the SQL process; keep its port to people you trust")
 	}
@@ -289,7 +289,7 @@ func (r *Reader) await(c *child) {
 	r.crashes++
 	r.crashed = time.Now()
 	r.metrics.ends.Inc()
-	r.opt.Log.Error("SQL process ended", "err", err, "after", time.Since(c.began).Round(time.Millisecond), "stderr", c.words.String())
+	r.opt.Log.Error("SQL process ended", "error", err, "duration", time.Since(c.began).Round(time.Millisecond), "stderr", c.words.String())
 }
 
 // refresh brings the catalogue of c up to date.
