@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,29 +173,92 @@ func TestPathsInDocumentsExist(t *testing.T) {
 	}
 }
 
+// source are the files of Go in the repository, by their paths.
+var source = func() func(t *testing.T) map[string]*ast.File {
+	read := sync.OnceValues(func() (map[string]*ast.File, error) {
+		files := map[string]*ast.File{}
+		err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() && slices.Contains([]string{".git", "node_modules", "bin", "data"}, entry.Name()) {
+				return cmpErr(err, fs.SkipDir)
+			}
+			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".pb.go") {
+				files[path], err = parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			}
+			return err
+		})
+		return files, err
+	})
+	return func(t *testing.T) map[string]*ast.File {
+		t.Helper()
+		files, err := read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+}()
+
+// What the pages of adding something name of a package of ours, as `poll.Request`, is declared there.
+func TestNamesInDocumentsExist(t *testing.T) {
+	declared := map[string]bool{} // poll.Request; and poll., for the package
+	for path, file := range source(t) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		prefix := file.Name.Name + "."
+		declared[prefix] = true
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				declared[prefix+d.Name.Name] = declared[prefix+d.Name.Name] || d.Recv == nil
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						declared[prefix+spec.Name.Name] = true
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							declared[prefix+name.Name] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	qualified, named := regexp.MustCompile(`\b([a-z]+\.)([A-Z]\w*)`), 0
+	for _, d := range documents(t) {
+		if !strings.HasPrefix(d.path, "docs/adding-") {
+			continue
+		}
+		for _, span := range code.FindAllStringSubmatch(d.text, -1) {
+			for _, match := range qualified.FindAllStringSubmatch(span[1], -1) {
+				if !declared[match[1]] {
+					continue // a variable, or a package of others
+				}
+				named++
+				if !declared[match[0]] {
+					t.Errorf("%s names %s, which is not declared", d.path, match[0])
+				}
+			}
+		}
+	}
+	if named < 15 {
+		t.Errorf("the pages name %d declarations, want those that an adapter begins with at least", named)
+	}
+}
+
 // What a page calls a proof is a test that exists.
 func TestTestsInDocumentsExist(t *testing.T) {
 	tests := map[string]bool{}
-	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() && slices.Contains([]string{".git", "node_modules", "bin", "data"}, entry.Name()) {
-			return cmpErr(err, fs.SkipDir)
-		}
+	for path, file := range source(t) {
 		if !strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+			continue
 		}
 		for _, declared := range file.Decls {
 			if f, ok := declared.(*ast.FuncDecl); ok && f.Recv == nil {
 				tests[f.Name.Name] = true
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	name := regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]\w*`)
 	named := 0
