@@ -108,7 +108,7 @@ chart: ## Render, lint and decode the Helm chart by Helm's own packages, which t
 races: build kafka ## The slow tests with the race detector, which the gate runs without it
 	$(GATE) races
 
-fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP doors, a minute each
+fuzz: engine ## Guided fuzzing: every decoder of outside bytes, and the REST and MCP interfaces, a minute each
 	grep -rE --include='*_test.go' '^func Fuzz' producers query schemas stream deploy | sed -E 's,/[^/]+:func (Fuzz[A-Za-z]+).*, \1,' | \
 	  while read -r folder target; do \
 	    go test "./$$folder" -run '^$$' -fuzz "^$$target\$$" -fuzztime "$${MARKETLOG_FUZZ:-1m}" -fuzzminimizetime 3s; \

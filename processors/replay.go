@@ -47,7 +47,7 @@ type Replay struct {
 	From, To time.Time
 	// Verify compares only.
 	Verify bool
-	// Corrected obeys corrections over their validity, whenever they were written; without it what was published is made again. For views
+	// Corrected applies corrections over their validity, whenever they were written; without it what was published is made again. For views
 	// prices and candles.
 	Corrected bool
 
@@ -67,7 +67,7 @@ type Replay struct {
 	// *ReplayNote.
 	Emit func(line any) error
 
-	// corrections are those that are obeyed with Corrected, else those that are not.
+	// corrections are those that are applied with Corrected, else those that are not.
 	corrections *schemas.Corrections
 	emitting    sync.Mutex
 }
@@ -112,7 +112,7 @@ type ReplayResult struct {
 	// Restated counts rows that were added, removed or changed, which the view v_restatements lists; without Verify only.
 	Restated int64   `json:"restated"`
 	Seconds  float64 `json:"seconds"`
-	// Corrected states that corrections were obeyed over their validity: what differs is then no fault of a row.
+	// Corrected states that corrections were applied over their validity: what differs is then no fault of a row.
 	Corrected bool `json:"corrected,omitempty"`
 }
 

@@ -53,7 +53,7 @@ type partReplay struct {
 	Last map[string]markEntry `json:"last"`
 	// Changes counts the ticks that are resolved otherwise now, by what changed.
 	Changes map[string]int64 `json:"changes,omitempty"`
-	// Touched are the ticks that corrections are about, by coin and correction; of a replay that obeys them.
+	// Touched are the ticks that corrections are about, by coin and correction; of a replay that applies them.
 	Touched map[string]map[string]touched `json:"touched,omitempty"`
 
 	revision uint64

@@ -37,7 +37,7 @@ type journal struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
 	Verify bool      `json:"verify"`
-	// Corrected states that the replay obeys corrections: those below an offset, so that one which is taken up obeys the same.
+	// Corrected states that the replay applies corrections: those below an offset, so that one which is taken up applies the same.
 	Corrected        bool  `json:"corrected,omitempty"`
 	CorrectionsBelow int64 `json:"correctionsBelow,omitempty"`
 	// Tables gives the UUIDs of the shadow tables.
@@ -121,7 +121,7 @@ func (r *Replay) open(ctx context.Context) (*journal, error) {
 	return j, r.prepare(ctx, j)
 }
 
-// correct reads the corrections that the replay obeys, and warns where it obeys none.
+// correct reads the corrections that the replay applies, and warns where it applies none.
 func (r *Replay) correct(ctx context.Context, j *journal) (err error) {
 	if !slices.ContainsFunc(schemas.ViewTopics(r.View), func(t schemas.Topic) bool { return t.Name == schemas.TopicPrices || t.Name == schemas.TopicCandles }) {
 		return nil

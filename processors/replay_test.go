@@ -47,7 +47,7 @@ type tickScript struct {
 	second  time.Time
 	offsets [replayOrigins]int64
 	events  uint64
-	// corrections are obeyed over their validity.
+	// corrections are applied over their validity.
 	corrections *schemas.Corrections
 }
 

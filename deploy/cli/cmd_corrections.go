@@ -17,7 +17,7 @@ func correctionsCommand(rt *command.Runtime) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "corrections",
 		Short: "Exclude ticks of a venue that were wrong, take that back, and list what was excluded",
-		Long: `Exclude ticks of a venue that were wrong, take that back, and list what was excluded. New prices obey a correction within seconds; past
+		Long: `Exclude ticks of a venue that were wrong, take that back, and list what was excluded. New prices apply a correction within seconds; past
 ones stay as they were published until replay --corrected restates them. Corrections are kept for ever, with author, reason and evidence.`,
 	}
 	var input operations.CorrectionInput

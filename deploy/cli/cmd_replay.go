@@ -60,7 +60,7 @@ it.`,
 	flags.StringVar(&from, "from", "", "rebuild rows from this log `TIME` on (RFC 3339)")
 	flags.StringVar(&to, "to", "", "rebuild rows before this log `TIME` (RFC 3339)")
 	flags.BoolVar(&input.Verify, "verify", false, "compare only")
-	flags.BoolVar(&input.Corrected, "corrected", false, "obey corrections over their validity, also where they were written later; for views "+schemas.ViewPrices+" and "+schemas.ViewCandles)
+	flags.BoolVar(&input.Corrected, "corrected", false, "apply corrections over their validity, also where they were written later; for views "+schemas.ViewPrices+" and "+schemas.ViewCandles)
 	flags.BoolVar(&attach, "attach", false, "show the progress of the running replay")
 	flags.BoolVar(&cancel, "cancel", false, "cancel the running replay, and remove the shadow tables of an interrupted one")
 	cmd.MarkFlagsMutuallyExclusive("attach", "cancel", "verify")

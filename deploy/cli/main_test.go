@@ -7,7 +7,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/sqlport"
 )
 
-// The process of people's SQL is this program, started again.
+// The process of analysts' SQL is this program, started again.
 func TestMain(m *testing.M) {
 	sqlport.RunIfChild()
 	os.Exit(m.Run())

@@ -204,7 +204,7 @@ type BackfillConfig struct {
 	Seconds int `koanf:"seconds"`
 }
 
-// SQLConfig bounds what people's SQL may use of this machine.
+// SQLConfig bounds what analysts' SQL may use of this machine.
 type SQLConfig struct {
 	// Statements run at once; one client has at most half of them, and more wait.
 	Statements int `koanf:"statements"`
@@ -365,7 +365,7 @@ func (c Config) Validate() error {
 		f.add("tls.cert", c.TLS.Cert, "goes with tls.key", "set both or none")
 	}
 	if r := c.Kafka.ReplicationFactor; r != -1 && (r < 1 || r > 32767) {
-		f.add("kafka.replication_factor", strconv.Itoa(r), "is no number of replicas", "use -1 for the brokers' default, or 1 and more")
+		f.add("kafka.replication_factor", strconv.Itoa(r), "is not a number of replicas", "use -1 for the brokers' default, or 1 and more")
 	}
 	if c.Sim.Speed < 1 || c.Sim.Speed > 1_000_000 {
 		f.add("sim.speed", strconv.Itoa(c.Sim.Speed), "is outside 1 to 1000000", "use 1 for real time")
@@ -527,7 +527,7 @@ func (f *Faults) address(key, value string) bool {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		f.add(key, value, "is no address", "use HOST:PORT")
+		f.add(key, value, "is not an address", "use HOST:PORT")
 	}
 	return err == nil
 }
@@ -538,7 +538,7 @@ func (f *Faults) url(key, value string, schemes ...string) {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
-		f.add(key, value, "is no such URL", "use "+strings.Join(schemes, ":// or ")+"://HOST[:PORT][/PATH]")
+		f.add(key, value, "is not such a URL", "use "+strings.Join(schemes, ":// or ")+"://HOST[:PORT][/PATH]")
 	}
 }
 
@@ -546,7 +546,7 @@ func (f *Faults) url(key, value string, schemes ...string) {
 func (f *Faults) origin(key, value string) {
 	u, err := url.Parse(value)
 	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" || value != strings.ToLower(u.Scheme+"://"+u.Host) {
-		f.add(key, value, "is no web origin", "use http:// or https://HOST[:PORT] in small letters, without a path")
+		f.add(key, value, "is not a web origin", "use http:// or https://HOST[:PORT] in small letters, without a path")
 	}
 }
 
@@ -556,7 +556,7 @@ var hostnames = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9-]
 // hostname checks a name of this server.
 func (f *Faults) hostname(key, value string) {
 	if len(value) > 253 || !hostnames.MatchString(value) {
-		f.add(key, value, "is no host name", "use a name such as prices.example.com in small letters, without a scheme and a port")
+		f.add(key, value, "is not a host name", "use a name such as prices.example.com in small letters, without a scheme and a port")
 	}
 }
 

@@ -200,7 +200,7 @@ func readWithdrawal(input CorrectionInput, known *schemas.Corrections, now time.
 	return rec, errors.Join(append(faults, fault)...)
 }
 
-// writeCorrection writes a correction into the log, where folds obey it from its time on.
+// writeCorrection writes a correction into the log, where folds apply it from its time on.
 func writeCorrection(ctx context.Context, in *instance.Instance, correction *eventsv1.CorrectionRecord) error {
 	producer, err := in.Stream.NewProducer()
 	if err != nil {

@@ -24,7 +24,7 @@ type ReplayInput struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
 	Verify bool      `json:"verify"`
-	// Corrected obeys corrections over their validity.
+	// Corrected applies corrections over their validity.
 	Corrected bool `json:"corrected,omitempty"`
 	// Abort removes what an interrupted replay left, and does nothing else.
 	Abort bool `json:"abort"`

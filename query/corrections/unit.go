@@ -48,7 +48,7 @@ type Meta struct {
 type Correction struct {
 	ID          string `json:"id" example:"20260131T120000.000Z" doc:"Name of the correction; restatements that follow from it have the cause correction ID"`
 	Kind        string `json:"kind" enum:"exclude,withdraw" doc:"exclude: ticks are left out; withdraw: an exclusion is taken back"`
-	Time        string `json:"time" format:"date-time" doc:"From when on new prices obey it"`
+	Time        string `json:"time" format:"date-time" doc:"From when on new prices apply it"`
 	Venue       string `json:"venue,omitempty" example:"poloniex" doc:"Whose ticks are left out"`
 	Symbol      string `json:"symbol,omitempty" example:"ZEC_USDT" doc:"Which market, as the venue spells it, in upper case; absent for all of the venue"`
 	From        string `json:"from,omitempty" format:"date-time" doc:"Ticks that were received then or later are left out"`
@@ -65,7 +65,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{{
 		Method: http.MethodGet, Path: "/api/v1/corrections", ID: "listCorrections", Tool: "list_corrections", ToolSet: query.FullTools, Tag: "log",
 		Summary: "What was excluded of venues' ticks, and why",
-		Description: "An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices obey it from its time on: " +
+		Description: "An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices apply it from its time on: " +
 			"the market is listed among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements lists.",
 		Params: []query.Param{
 			{Name: "venue", Kind: query.Text, MaxLength: maxVenue, Example: "poloniex", Doc: "Only exclusions of this venue, and withdrawals of these."},

@@ -20,8 +20,8 @@ const (
 	textRows = 10
 )
 
-// doors are where else the same numbers are.
-func (u *Unit) doors(b *strings.Builder, ctx *fasthttp.RequestCtx) {
+// interfaces are where else the same numbers are.
+func (u *Unit) interfaces(b *strings.Builder, ctx *fasthttp.RequestCtx) {
 	scheme, stream := "http", "ws"
 	if ctx.IsTLS() {
 		scheme, stream = "https", "wss"
@@ -68,7 +68,7 @@ func column(text string, w int, number bool) string {
 	return text + padding
 }
 
-// sendPricesText writes the largest coins and the doors.
+// sendPricesText writes the largest coins and the interfaces.
 func (u *Unit) sendPricesText(c *fiber.Ctx, v *pricesView) error {
 	w := width(c)
 	name := max(6, w-60)
@@ -94,7 +94,7 @@ func (u *Unit) sendPricesText(c *fiber.Ctx, v *pricesView) error {
 		}
 		line(rank, row.Symbol, row.Name, formatPrice(row.Price), formatPercent(row.H24), formatAmount(row.Cap), venues)
 	}
-	u.doors(&b, c.Context())
+	u.interfaces(&b, c.Context())
 	return u.sendText(c.Context(), http.StatusOK, b.String())
 }
 
@@ -132,14 +132,14 @@ func (u *Unit) sendCoinText(c *fiber.Ctx, v *coinView) error {
 	return u.sendText(c.Context(), http.StatusOK, b.String())
 }
 
-// sendRefusalText writes why there is nothing to read, and the doors for those who only lack a key.
+// sendRefusalText writes why there is nothing to read, and the interfaces for those who only lack a key.
 func (u *Unit) sendRefusalText(ctx *fasthttp.RequestCtx, shown *query.Error) error {
 	var b strings.Builder
 	u.heading(&b, http.StatusText(shown.Status), textWidth)
 	fmt.Fprintf(&b, "  %s\n", plain(shown.Message, 200))
 	if shown.Status == http.StatusUnauthorized {
 		ctx.Response.Header.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="marketlog"`)
-		u.doors(&b, ctx)
+		u.interfaces(&b, ctx)
 	}
 	if shown.RetryAfter > 0 {
 		ctx.Response.Header.Set(fiber.HeaderRetryAfter, strconv.Itoa(shown.RetryAfter))

@@ -56,7 +56,7 @@ type Meta struct {
 type Restatement struct {
 	Time      string            `json:"time" format:"date-time" doc:"When it was restated; by a source, when its later statement was received"`
 	Run       string            `json:"run" example:"replay-7-20260131T120000.000000000" doc:"Which replay did it; of a source, topic/partition/offset of its later statement, which GET /api/v1/log/… shows"`
-	Cause     string            `json:"cause" example:"logic 4" doc:"correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past otherwise later; import SHA256: an imported file did"`
+	Cause     string            `json:"cause" example:"logic 4" doc:"correction ID: by a replay that applies corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past otherwise later; import SHA256: an imported file did"`
 	View      string            `json:"view" example:"candles" doc:"View that was replayed; reference or backfill where a source stated something else"`
 	Table     string            `json:"table" example:"candles_1m" doc:"Table of the row"`
 	Kind      string            `json:"kind" enum:"changed,added,removed" doc:"added: there was no such row; removed: there is none any more"`

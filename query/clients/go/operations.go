@@ -1032,7 +1032,7 @@ type ListCorrectionsOptions struct {
 }
 
 // ListCorrections asks GET /api/v1/corrections. What was excluded of venues' ticks, and why. An operator may exclude the ticks of a
-// venue, or of one of its markets, of a span of time, and take that back. New prices obey it from its time on: the market is listed
+// venue, or of one of its markets, of a span of time, and take that back. New prices apply it from its time on: the market is listed
 // among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which
 // /api/v1/restatements lists.
 func (c *Client) ListCorrections(ctx context.Context, options *ListCorrectionsOptions) (*api.CorrectionsBody, error) {

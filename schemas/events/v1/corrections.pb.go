@@ -21,13 +21,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CorrectionRecord is one record of corrections.v1: what an operator states of what was received, with a reason. Folds of ticks obey it
-// from its time on; a replay that is asked to obeys it over its validity. Nothing that was published is changed by it alone.
+// CorrectionRecord is one record of corrections.v1: what an operator states of what was received, with a reason. Folds of ticks apply it
+// from its time on; a replay that is asked to applies it over its validity. Nothing that was published is changed by it alone.
 type CorrectionRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id names the correction; of two records with one id the first in the log counts.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Time is the log time from which folds obey it, Unix nanoseconds.
+	// Time is the log time from which folds apply it, Unix nanoseconds.
 	Time int64 `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`
 	// Kind is exclude, which leaves ticks out, or withdraw, which takes an exclusion back.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`

@@ -142,7 +142,7 @@ type Restatement struct {
 	View string `protobuf:"bytes,2,opt,name=view,proto3" json:"view,omitempty"`
 	// Kind is added, removed or changed.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Cause is "correction ID" where a correction was obeyed, "logic N" where another version of the fold made the row, symbols where ticks were resolved again by another coin table,
+	// Cause is "correction ID" where a correction was applied, "logic N" where another version of the fold made the row, symbols where ticks were resolved again by another coin table,
 	// replay where the log gives another row than there was, "source NAME" where a source or venue stated
 	// something else later, "import SHA256" where an imported file did.
 	Cause string `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`

@@ -1,7 +1,7 @@
 CREATE OR REPLACE VIEW default.v_corrections
 (
     id String COMMENT 'Name of the correction, which v_restatements gives as cause of what it restated',
-    time DateTime64(9, 'UTC') COMMENT 'From when on new prices obey it, by log time',
+    time DateTime64(9, 'UTC') COMMENT 'From when on new prices apply it, by log time',
     kind LowCardinality(String) COMMENT 'exclude: ticks are left out. withdraw: an exclusion is taken back',
     venue LowCardinality(String) COMMENT 'Venue whose ticks are left out; of a withdrawal empty',
     symbol String COMMENT 'Market that is left out, as on the wire in upper case; empty for all markets of the venue',

@@ -15,7 +15,7 @@ CREATE OR REPLACE VIEW default.v_dead_letters
     origin_topic LowCardinality(String) COMMENT 'Topic that the record came from, empty if a producer refused it',
     origin_partition Int32 COMMENT 'Partition there',
     origin_offset Int64 COMMENT 'Offset there',
-    published DateTime64(9, 'UTC') COMMENT 'Not known before: when it was read, as ingest_time; what is told of a retry was not known before retried_at'
+    published DateTime64(9, 'UTC') COMMENT 'Not known before: when it was read, as ingest_time; what is shown of a retry was not known before retried_at'
 )
 AS SELECT l.source, l.reason, l.detail, l.ingest_time, l.event_id, l.payload, l.truncated, l.adapter_version,
     if(r.topic = '', NULL, r.retried_at) AS retried_at, r.ticks AS retried_ticks,

@@ -6,7 +6,7 @@ CREATE OR REPLACE VIEW default.v_quality
     coin_id LowCardinality(String) COMMENT 'Canonical id of the coin',
     prices UInt64 COMMENT 'Seconds in which the published price of the coin changed, or was lost, with this market among what it was made from',
     accepted UInt64 COMMENT 'Of them, seconds in which the market counted',
-    silent UInt64 COMMENT 'Seconds in which it did not, since it had not been heard for longer than its own pace allows: it was stale',
+    silent UInt64 COMMENT 'Seconds in which it did not, since nothing was received from it for longer than its own pace allows: it was stale',
     outlier UInt64 COMMENT 'Seconds in which it did not, since it was more than half away from the first median',
     wide UInt64 COMMENT 'Seconds in which it did not, since its spread was too wide, or one-sided, and its last price too old',
     crossed UInt64 COMMENT 'Seconds in which it did not, since its bid was above its ask, and its last price too old',

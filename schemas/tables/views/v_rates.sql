@@ -31,7 +31,7 @@ CREATE OR REPLACE VIEW default.v_rates
     shadowed LowCardinality(String) COMMENT 'The source that reports the project''s rates itself: this one is not counted beside it',
     ended Bool COMMENT 'Holds no more: its source has not reported it for three intervals',
     heard DateTime64(9, 'UTC') COMMENT 'When an answer last reported it',
-    last_updated DateTime64(9, 'UTC') COMMENT 'The source''s own time of it; when it was heard if there is none',
+    last_updated DateTime64(9, 'UTC') COMMENT 'The source''s own time of it; when it was received if there is none',
     interval_seconds Float64 COMMENT 'How often its source is asked',
     time DateTime('UTC') COMMENT 'End of the minute that the row was made in',
     simulated Bool COMMENT 'By a simulated source',

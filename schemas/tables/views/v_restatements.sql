@@ -2,7 +2,7 @@ CREATE OR REPLACE VIEW default.v_restatements
 (
     time DateTime64(9, 'UTC') COMMENT 'When it was restated; by a source, when its later statement was received',
     run LowCardinality(String) COMMENT 'Which replay did it; of a source, topic/partition/offset of its later statement in the log',
-    cause LowCardinality(String) COMMENT 'correction ID: by a replay that obeys corrections, see v_corrections. logic N: by version N of the processor. symbols: by another coin table. replay: the log gives another row than there was. source NAME: the source or venue stated the past otherwise later. import SHA256: an imported file did, see v_imports',
+    cause LowCardinality(String) COMMENT 'correction ID: by a replay that applies corrections, see v_corrections. logic N: by version N of the processor. symbols: by another coin table. replay: the log gives another row than there was. source NAME: the source or venue stated the past otherwise later. import SHA256: an imported file did, see v_imports',
     view LowCardinality(String) COMMENT 'View that was replayed; reference or backfill where a source stated something else',
     table LowCardinality(String) COMMENT 'Table of the row',
     kind LowCardinality(String) COMMENT 'changed; added: there was no such row before; removed: there is none any more',

@@ -4,7 +4,7 @@ CREATE OR REPLACE VIEW default.v_sources
     name String COMMENT 'Its name for people',
     kinds Array(String) COMMENT 'What it reports: coin, market, stablecoin, tvl, fear_greed, fiat, global, price',
     status Enum8('healthy' = 1, 'degraded' = 2, 'down' = 3, 'disabled' = 4) COMMENT 'disabled: not switched on. Of what is polled, down: no success within 7 days, or the last 3 requests failed; degraded: the last one failed, less than 95 % of 24 h succeeded, or it stands still; healthy otherwise. Of a stream, healthy: heard within 120 s before the newest price; degraded: within 10 minutes; down otherwise',
-    last_heard Nullable(DateTime64(9, 'UTC')) COMMENT 'When a price of a stream was last heard; NULL for what is polled, and where none was within 15 minutes before the newest price',
+    last_heard Nullable(DateTime64(9, 'UTC')) COMMENT 'When a price of a stream was last received; NULL for what is polled, and where none was within 15 minutes before the newest price',
     success_rate_24h Nullable(Float64) COMMENT 'Share of requests of the last 24 h that succeeded, 0 to 1; NULL without one',
     success_rate_7d Nullable(Float64) COMMENT 'The same of 7 days',
     requests_24h UInt64 COMMENT 'Requests of the last 24 h',
@@ -47,4 +47,4 @@ LEFT JOIN (
     ARRAY JOIN inputs.provider AS provider, arrayMap((q, l) -> greatest(q, l), inputs.quote_heard, inputs.last_heard) AS at
     WHERE time > newest - toIntervalMinute(15) GROUP BY venue
 ) AS v ON v.venue = s.source
-COMMENT 'Venues and other sources, as they declare themselves; those that are polled as requests to them went in the 7 days before the newest of all, streams as prices were heard'
+COMMENT 'Venues and other sources, as they declare themselves; those that are polled as requests to them went in the 7 days before the newest of all, streams as prices were received'

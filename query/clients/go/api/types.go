@@ -831,7 +831,7 @@ type CorrectionsCorrection struct {
 	Reason string `json:"reason"`
 	// Which market, as the venue spells it, in upper case; absent for all of the venue
 	Symbol string `json:"symbol,omitzero"`
-	// From when on new prices obey it
+	// From when on new prices apply it
 	Time time.Time `json:"time"`
 	// And before this; absent without an end
 	To time.Time `json:"to,omitzero"`
@@ -3169,7 +3169,7 @@ type RestatementsRestatement struct {
 	// Values before by column, as exact text: of a changed row those that differ, of a removed one all. A value that was not known is
 	// left out
 	Before map[string]string `json:"before,omitzero"`
-	// correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table;
+	// correction ID: by a replay that applies corrections; logic N: by version N of the processor; symbols: by another coin table;
 	// replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past otherwise
 	// later; import SHA256: an imported file did
 	Cause string `json:"cause"`

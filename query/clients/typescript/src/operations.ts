@@ -569,7 +569,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/with-rates", query: ["category", "coinCategory", "limit", "explain"] }, asked)
   }
 
-  /** What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices obey it from its time on: the market is listed among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements lists. */
+  /** What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices apply it from its time on: the market is listed among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements lists. */
   listCorrections(asked: {
     /** Only exclusions of this venue, and withdrawals of these. */
     venue?: string

@@ -808,7 +808,7 @@ export interface CorrectionsCorrection {
   reason: string
   /** Which market, as the venue spells it, in upper case; absent for all of the venue */
   symbol?: string
-  /** From when on new prices obey it */
+  /** From when on new prices apply it */
   time: string
   /** And before this; absent without an end */
   to?: string
@@ -3080,7 +3080,7 @@ export interface RestatementsRestatement {
   after?: Record<string, string>
   /** Values before by column, as exact text: of a changed row those that differ, of a removed one all. A value that was not known is left out */
   before?: Record<string, string>
-  /** correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past otherwise later; import SHA256: an imported file did */
+  /** correction ID: by a replay that applies corrections; logic N: by version N of the processor; symbols: by another coin table; replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past otherwise later; import SHA256: an imported file did */
   cause: string
   /** Absent where the row is not of one coin */
   coinId?: string

@@ -603,7 +603,7 @@ class AsyncOperations:
 
     async def list_corrections(self, *, venue: str | None = None, limit: int | None = None, cursor: str | None = None) -> types.CorrectionsBody:
         """What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of
-        a span of time, and take that back. New prices obey it from its time on: the market is listed among the inputs with the
+        a span of time, and take that back. New prices apply it from its time on: the market is listed among the inputs with the
         reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements
         lists.
 

@@ -3038,7 +3038,7 @@ class RestatementsRestatement(TypedDict):
     is left out
     """
     cause: str
-    """correction ID: by a replay that obeys corrections; logic N: by version N of the processor; symbols: by another coin table;
+    """correction ID: by a replay that applies corrections; logic N: by version N of the processor; symbols: by another coin table;
     replay: the log gives another row than there was, by the same version; source NAME: the source or venue stated the past
     otherwise later; import SHA256: an imported file did
     """
