@@ -158,11 +158,11 @@ func nameNumbers(s *huma.Schema, t reflect.Type) {
 			nameNumbers(s, f.Type)
 		case number == "":
 		case property == nil || property.Ref != "":
-			panic(fmt.Sprintf("%s.%s holds the number %s, and is no number", t, f.Name, number))
+			panic(fmt.Sprintf("%s.%s holds the number %s, and is not a number", t, f.Name, number))
 		default:
 			if members, ok := property.AdditionalProperties.(*huma.Schema); ok {
 				if property = members; property.Ref != "" {
-					panic(fmt.Sprintf("the members of %s.%s hold the number %s, and are no numbers", t, f.Name, number))
+					panic(fmt.Sprintf("the members of %s.%s hold the number %s, and are not numbers", t, f.Name, number))
 				}
 			}
 			if property.Extensions == nil {

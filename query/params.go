@@ -287,7 +287,7 @@ func (c *compiled) parse(args arguments, r *Request) error {
 		}
 		args.names(func(name string) {
 			if meant := c.slipped(args, name); meant != "" {
-				fault(name, "is no parameter of this operation: did you mean "+meant+"?")
+				fault(name, "is not a parameter of this operation: did you mean "+meant+"?")
 			}
 		})
 	}

@@ -134,7 +134,7 @@ func parseCoinIDs(text string, coins *CoinTable) (*CoinIDs, error) {
 		}
 		at, id := sourceCoin{row[0], row[1]}, row[2]
 		if !isSlug(at.source) || at.source == canonicalSource {
-			fault("source: %q is no slug, or the source whose ids are ours", at.source)
+			fault("source: %q is not a slug, or the source whose ids are ours", at.source)
 		}
 		if at.id == "" || at.id != strings.TrimSpace(at.id) {
 			fault("source_id: %q is empty or has blanks around it", at.id)

@@ -131,7 +131,7 @@ func (p *parser) coin(f []string) {
 		}
 	case KindStablecoin:
 		if _, ok := p.t.byFiatCode[c.Peg]; !ok {
-			p.fault("peg", "%q of a stablecoin is no code of fiats.csv", c.Peg)
+			p.fault("peg", "%q of a stablecoin is not a code of fiats.csv", c.Peg)
 		}
 	default:
 		p.fault("kind", "%q is unknown", c.Kind)

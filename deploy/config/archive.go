@@ -108,7 +108,7 @@ func (c ArchiveConfig) validate(f *Faults) {
 		return
 	}
 	if f.required("archive.bucket.name", bucket.Name, "name a bucket that exists, or leave out archive.bucket") && !bucketNames.MatchString(bucket.Name) {
-		f.add("archive.bucket.name", bucket.Name, "is no name of a bucket", "use 3 to 63 small letters, digits, dots and hyphens")
+		f.add("archive.bucket.name", bucket.Name, "is not a name of a bucket", "use 3 to 63 small letters, digits, dots and hyphens")
 	}
 	if c.Dir != "" {
 		f.add("archive.dir", c.Dir, "names a directory beside archive.bucket.name, and the archive is in one place", "leave one of them out")
@@ -120,7 +120,7 @@ func (c ArchiveConfig) validate(f *Faults) {
 		}
 	}
 	if bucket.Prefix != "" && !fs.ValidPath(bucket.Prefix) {
-		f.add("archive.bucket.prefix", bucket.Prefix, "is no beginning of names", "use names with slashes between, such as marketlog/production")
+		f.add("archive.bucket.prefix", bucket.Prefix, "is not a prefix of object names", "use names with slashes between, such as marketlog/production")
 	}
 	if (bucket.AccessKey == "") != (bucket.SecretKeyFile == "") {
 		f.add("archive.bucket.access_key", bucket.AccessKey, "goes with archive.bucket.secret_key_file", "set both, or none to take the usual variables (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)")

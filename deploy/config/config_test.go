@@ -139,46 +139,46 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 		{name: "a fraction of a seed", file: "sim: {seed: 1.5}", want: `sim.seed = "1.5" (file FILE): is wrong; use a whole number`},
 		{name: "not a switch", env: []string{"MARKETLOG_KAFKA_SYNC_WRITES=maybe"}, want: `kafka.sync_writes = "maybe" (environment MARKETLOG_KAFKA_SYNC_WRITES): is wrong; use true or false`},
 		{name: "unknown feeds", flags: []string{"--feeds", "real"}, want: `feeds = "real" (flag --feeds): is unknown; use one of: sim, live, none`},
-		{name: "no address", flags: []string{"--listen", "8080"}, want: `listen = "8080" (flag --listen): is no address; use HOST:PORT`},
-		{name: "no such port", flags: []string{"--listen", "127.0.0.1:99999"}, want: `listen = "127.0.0.1:99999" (flag --listen): is no address`},
+		{name: "no address", flags: []string{"--listen", "8080"}, want: `listen = "8080" (flag --listen): is not an address; use HOST:PORT`},
+		{name: "no such port", flags: []string{"--listen", "127.0.0.1:99999"}, want: `listen = "127.0.0.1:99999" (flag --listen): is not an address`},
 		{name: "SQL for the world", flags: []string{"--sql-listen", "0.0.0.0:1"}, want: `sql_listen = "0.0.0.0:1" (flag --sql-listen): is not a loopback address, and SQL asks for no key`},
 		{name: "open to the world", file: "auth: {mode: open}", flags: []string{"--listen", ":80"}, want: `auth.mode = "open" (file FILE): serves everybody, and listen is :80`},
 		{name: "a bucket without a server", file: "archive: {bucket: {name: Log, access_key: a}, dir: /x}",
-			want: `archive.bucket.name = "Log" (file FILE): is no name of a bucket; use 3 to 63 small letters` + "\n" +
+			want: `archive.bucket.name = "Log" (file FILE): is not a name of a bucket; use 3 to 63 small letters` + "\n" +
 				`archive.dir = "/x" (file FILE): names a directory beside archive.bucket.name` + "\n" +
 				`archive.bucket.endpoint = "" (default): is empty; name the server` + "\n" +
 				`archive.bucket.access_key = "a" (file FILE): goes with archive.bucket.secret_key_file`},
 		{name: "a server without a bucket", file: "archive: {bucket: {endpoint: 's3.example.com/log', prefix: /a}}",
 			want: `archive.bucket.name = "" (default): is empty; name a bucket` + "\n" +
-				`archive.bucket.endpoint = "s3.example.com/log" (file FILE): is no such URL; use http:// or https://` + "\n" +
-				`archive.bucket.prefix = "/a" (file FILE): is no beginning of names`},
+				`archive.bucket.endpoint = "s3.example.com/log" (file FILE): is not such a URL; use http:// or https://` + "\n" +
+				`archive.bucket.prefix = "/a" (file FILE): is not a prefix of object names`},
 		{name: "the secret of a bucket in the open", file: "archive: {bucket: {secret_key: hunter2}}",
 			want: `archive.bucket.secret_key = "******" (file FILE): no setting has this name; write it to a file and name that in archive.bucket.secret_key_file`},
 		{name: "a lake that cannot be", file: "lake: {dir: here, datasets: [trades, stocks], format: tardis-csv, days: 0, keep_days: 4000}",
-			want: `lake.dir = "here" (file FILE): is no absolute path; name the directory from / on` + "\n" +
-				`lake.datasets = "stocks" (file FILE): is no dataset; name some of trades, quotes` + "\n" +
+			want: `lake.dir = "here" (file FILE): is not an absolute path; name the directory from / on` + "\n" +
+				`lake.datasets = "stocks" (file FILE): is not a dataset; name some of trades, quotes` + "\n" +
 				`lake.format = "tardis-csv" (file FILE): is unknown; use one of: parquet, arrow, csv` + "\n" +
 				`lake.days = "0" (file FILE): is outside 1 to 3660; use 30` + "\n" +
 				`lake.keep_days = "4000" (file FILE): is outside lake.days (0) to 3660; use 0 to keep all days`},
 		{name: "a lake of nothing", file: "lake: {dir: /lake, datasets: []}", want: `lake.datasets = "" (file FILE): is empty; name some of trades, quotes`},
 		{name: "several at once", file: "feeds: x", env: []string{"MARKETLOG_LOG_LEVEL=loud"}, flags: []string{"--sim-speed", "0"},
 			want: "feeds = \"x\" (file FILE)\nlog.level = \"loud\" (environment MARKETLOG_LOG_LEVEL)\nsim.speed = \"0\" (flag --sim-speed)"},
-		{name: "source without a scheme", file: "sources: {ecb: {url: bank}}", want: `sources.ecb.url = "bank" (file FILE): is no such URL; use http:// or https://`},
+		{name: "source without a scheme", file: "sources: {ecb: {url: bank}}", want: `sources.ecb.url = "bank" (file FILE): is not such a URL; use http:// or https://`},
 		{name: "a source as nobody can ask it", file: "sources: {ecb: {enabled: maybe, key_file: /k, interval: 1s, requests: -1, per: 48h}}",
 			want: "sources.ecb.enabled = \"maybe\" (file FILE): is unknown; use one of: auto, true, false\n" +
-				"sources.ecb.interval = \"1s\" (file FILE): is outside 10s to 168h0m0s\nsources.ecb.key_file = \"/k\" (file FILE): is no use: the source takes no key\n" +
+				"sources.ecb.interval = \"1s\" (file FILE): is outside 10s to 168h0m0s\nsources.ecb.key_file = \"/k\" (file FILE): has no effect: the source takes no key\n" +
 				"sources.ecb.per = \"48h0m0s\" (file FILE): is outside 1s to 24h0m0s\nsources.ecb.requests = \"-1\" (file FILE): is outside 1 to 10000"},
 		{name: "an interval without a unit", file: "sources: {ecb: {interval: 90}}", want: `sources.ecb.interval = "90" (file FILE): is wrong; use a duration such as 90s or 15m`},
 		{name: "no origin", env: []string{"MARKETLOG_STREAM_ORIGINS=https://a.example,app.example,https://b.example/x,https://C.example"},
-			want: "stream.origins = \"app.example\" (environment MARKETLOG_STREAM_ORIGINS): is no web origin; use http:// or https://HOST\n" +
+			want: "stream.origins = \"app.example\" (environment MARKETLOG_STREAM_ORIGINS): is not a web origin; use http:// or https://HOST\n" +
 				"stream.origins = \"https://b.example/x\"\nstream.origins = \"https://C.example\""},
 		{name: "no host name", env: []string{"MARKETLOG_PAGE_HOSTS=prices.example.com,https://b.example,c.example:8080,10.0.0.1,Big.example"},
-			want: "page.hosts = \"https://b.example\" (environment MARKETLOG_PAGE_HOSTS): is no host name\n" +
+			want: "page.hosts = \"https://b.example\" (environment MARKETLOG_PAGE_HOSTS): is not a host name\n" +
 				"page.hosts = \"c.example:8080\"\npage.hosts = \"10.0.0.1\"\npage.hosts = \"Big.example\""},
 		{name: "a venue that has no history, for too long", file: "backfill: {sources: [kraken, upbit], seconds: 0}",
 			want: "backfill.sources = \"upbit\" (file FILE): has no history; use some of binance, \nbackfill.seconds = \"0\" (file FILE): is outside 1 to 3600"},
 		{name: "prices of the future", env: []string{"MARKETLOG_RETENTION_PRICE_DAYS=-1"}, want: `retention.price_days = "-1" (environment MARKETLOG_RETENTION_PRICE_DAYS): is outside 0 to 3650; use 0`},
-		{name: "no such scheme", file: "venues: {okx: {ws_url: 'https://me:hunter2@h/'}}", want: `venues.okx.ws_url = "https://%2A%2A%2A%2A%2A%2A@h/" (file FILE): is no such URL; use ws:// or wss://`},
+		{name: "no such scheme", file: "venues: {okx: {ws_url: 'https://me:hunter2@h/'}}", want: `venues.okx.ws_url = "https://%2A%2A%2A%2A%2A%2A@h/" (file FILE): is not such a URL; use ws:// or wss://`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

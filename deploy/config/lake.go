@@ -29,14 +29,14 @@ const maxLakeDays = 3660
 
 func (c LakeConfig) validate(f *Faults) {
 	if c.Dir != "" && !filepath.IsAbs(c.Dir) {
-		f.add("lake.dir", c.Dir, "is no absolute path", "name the directory from / on")
+		f.add("lake.dir", c.Dir, "is not an absolute path", "name the directory from / on")
 	}
 	if c.Dir != "" && len(c.Datasets) == 0 {
 		f.add("lake.datasets", "", "is empty", "name some of "+strings.Join(schemas.Datasets(), ", "))
 	}
 	for _, name := range c.Datasets {
 		if !slices.Contains(schemas.Datasets(), name) {
-			f.add("lake.datasets", name, "is no dataset", "name some of "+strings.Join(schemas.Datasets(), ", "))
+			f.add("lake.datasets", name, "is not a dataset", "name some of "+strings.Join(schemas.Datasets(), ", "))
 		}
 	}
 	f.oneOf("lake.format", c.Format, "parquet", "arrow", "csv")

@@ -27,7 +27,7 @@ func (f *Faults) source(prefix, slug string, c SourceConfig) {
 	f.oneOf(prefix+"enabled", c.Enabled, SourceAuto, "true", "false")
 	declared, ok := SourceNamed(slug)
 	if c.KeyFile != "" && ok && declared.KeyHeader == "" {
-		f.add(prefix+"key_file", c.KeyFile, "is no use: the source takes no key", "leave it out")
+		f.add(prefix+"key_file", c.KeyFile, "has no effect: the source takes no key", "leave it out")
 	}
 	f.within(prefix+"interval", c.Interval, minSourceInterval, maxSourceInterval)
 	f.within(prefix+"per", c.Per, time.Second, maxSourcePer)

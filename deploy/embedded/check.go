@@ -352,7 +352,7 @@ func (c *partitionCheck) whole(name string, raw []byte) {
 
 func damageOf(bytes int) string {
 	if bytes > 0 {
-		return fmt.Sprintf("has %d bytes that are no records", bytes)
+		return fmt.Sprintf("has %d bytes that are not records", bytes)
 	}
 	return "lacks records"
 }

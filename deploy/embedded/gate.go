@@ -187,7 +187,7 @@ type gatedConn struct {
 	own   bool // whether User has logged in
 }
 
-var errNoRequest = errors.New("what came is no request of a Kafka client")
+var errNoRequest = errors.New("what came is not a request of a Kafka client")
 
 // Read reads what the client sent.
 func (c *gatedConn) Read(p []byte) (int, error) {

@@ -353,7 +353,7 @@ func (l *lakeTables) exported() (map[lakeDay]bool, error) {
 	for _, d := range m.Days {
 		at, err := time.Parse(time.DateOnly, d.Date)
 		if err != nil {
-			return nil, fmt.Errorf("the manifest in %s names the day %.20q, which is no date: correct it, or name another lake.dir", l.Dir, d.Date)
+			return nil, fmt.Errorf("the manifest in %s names the day %.20q, which is not a date: correct it, or name another lake.dir", l.Dir, d.Date)
 		}
 		have[lakeDay{d.Dataset, at}] = true
 	}

@@ -119,7 +119,7 @@ func readManifest(dir *os.Root, ownUse bool) (*Manifest, error) {
 	}
 	read := &Manifest{}
 	if err := json.Unmarshal(content, read); err != nil {
-		return nil, fmt.Errorf("reading %s, which is no manifest of an export (%w); export into another directory", f.Name(), err)
+		return nil, fmt.Errorf("reading %s, which is not a manifest of an export (%w); export into another directory", f.Name(), err)
 	}
 	if read.Manifest != manifestVersion {
 		return nil, fmt.Errorf("%s has the form %d, this program writes %d; export into another directory", f.Name(), read.Manifest, manifestVersion)

@@ -76,7 +76,7 @@ func countArrow(f file, columns []string) (total int64, err error) {
 	// The reader indexes what its footer says without looking: what is no such file may make it panic.
 	defer func() {
 		if p := recover(); p != nil {
-			total, err = 0, fmt.Errorf("it is no Arrow file: %v", p)
+			total, err = 0, fmt.Errorf("it is not an Arrow file: %v", p)
 		}
 	}()
 	r, err := ipc.NewFileReader(struct {

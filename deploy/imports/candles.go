@@ -130,5 +130,5 @@ func moment(text string) (int64, error) {
 			return t.UnixNano(), nil
 		}
 	}
-	return 0, bad(schemas.Undecodable, "open time %.40q is no time", text)
+	return 0, bad(schemas.Undecodable, "open time %.40q is not a time", text)
 }

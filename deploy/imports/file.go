@@ -65,7 +65,7 @@ func (o *opened) look(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("measuring it: %w", err)
 	case !info.Mode().IsRegular():
-		return errors.New("it is no file: name the files themselves, such as DIR/*.zip")
+		return errors.New("it is not a file: name the files themselves, such as DIR/*.zip")
 	case info.Size() > maxBytes:
 		return fmt.Errorf("it has %d bytes, and %d are read at most: split it", info.Size(), int64(maxBytes))
 	}
@@ -208,7 +208,7 @@ func (o *opened) lines(ctx context.Context, visit func(number uint64, fields []s
 	}
 	switch err := scanner.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("line %d has more than %d bytes: it is no CSV of candles or trades", number+1, maxLine)
+		return fmt.Errorf("line %d has more than %d bytes: it is not a CSV of candles or trades", number+1, maxLine)
 	case err != nil:
 		return fmt.Errorf("reading line %d: %w", number+1, err)
 	}

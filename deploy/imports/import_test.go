@@ -148,7 +148,7 @@ func TestFilesAreRefused(t *testing.T) {
 		"two":       {w.klines(w.zipped("BTCUSDT-1m-2024-01-02.zip", map[string]string{"a": klines, "b": klines})), "holds 2 files and not one"},
 		"cut":       {w.klines(w.file("BTCUSDT-1m-2024-01-03.zip", "PK\x03\x04 and no end")), "has no end"},
 		"absent":    {w.klines(w.dir + "/BTCUSDT-1m-2024-01-04.zip"), "no such file"},
-		"folder":    {w.klines(w.dir), "it is no file"},
+		"folder":    {w.klines(w.dir), "it is not a file"},
 		"backwards": {w.plain(w.file("f.csv", header+"binance,BTCUSDT,1704067320,1,2,1,2,1\nbinance,BTCUSDT,1704067260,1,2,1,2,1\nbinance,BTCUSDT,1704067200,1,2,1,2,1\n")), "sort the file by it"},
 	} {
 		lines, result, err := w.run(test.request)

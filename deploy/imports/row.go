@@ -48,15 +48,15 @@ func number(name, text string) (decimal.Decimal, string, error) {
 	text = strings.TrimPrefix(text, "+")
 	if powered {
 		if n, err := strconv.Atoi(exponent); err != nil || n > maxExponent || n < -maxExponent {
-			return decimal.Decimal{}, "", bad(schemas.NotANumber, "%s %.80q is no decimal number", name, text)
+			return decimal.Decimal{}, "", bad(schemas.NotANumber, "%s %.80q is not a decimal number", name, text)
 		}
 	}
 	if len(text) > 64 || strings.Trim(mantissa, "-+.0123456789") != "" || mantissa == "" {
-		return decimal.Decimal{}, "", bad(schemas.NotANumber, "%s %.80q is no decimal number", name, text)
+		return decimal.Decimal{}, "", bad(schemas.NotANumber, "%s %.80q is not a decimal number", name, text)
 	}
 	d, err := decimal.NewFromString(text)
 	if err != nil {
-		return d, "", bad(schemas.NotANumber, "%s %.80q is no decimal number", name, text)
+		return d, "", bad(schemas.NotANumber, "%s %.80q is not a decimal number", name, text)
 	}
 	if powered {
 		text = d.String()
@@ -76,7 +76,7 @@ func (r *row) candle(m *market, now int64) (*eventsv1.BackfillCandle, error) {
 	case r.start > now-length:
 		return nil, bad(schemas.Future, "the candle of %s has not ended", at(r.start))
 	case r.start%length != 0:
-		return nil, bad(schemas.Absurd, "open time %s is no start of an interval of %s", at(r.start), time.Duration(length))
+		return nil, bad(schemas.Absurd, "open time %s is not the start of an interval of %s", at(r.start), time.Duration(length))
 	}
 	c := &eventsv1.BackfillCandle{
 		Venue: m.venue, Symbol: m.symbol, Base: m.base, Quote: m.quote, Start: r.start, Interval: uint32(m.interval / time.Second), Origin: string(schemas.OriginImport),
@@ -112,7 +112,7 @@ func at(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }
 func unix(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, bad(schemas.Undecodable, "open time %.40q is no time", text)
+		return 0, bad(schemas.Undecodable, "open time %.40q is not a time", text)
 	}
 	unit := time.Nanosecond
 	switch {

@@ -130,7 +130,7 @@ func (u *Unit) inline(ctx context.Context, r *query.Request, named named, answer
 	}
 	whole, opened := bytes.CutSuffix(answer.Body.JSON(), []byte("}"))
 	if !opened {
-		return query.Answer{}, errors.New("an answer that names numbers is no object")
+		return query.Answer{}, errors.New("an answer that names numbers is not an object")
 	}
 	whole = append(append(append(slices.Clip(whole), `,"explanations":`...), added...), '}')
 	return query.Answer{Body: query.RawBody(whole), Simulated: answer.Simulated || w.simulated}, nil

@@ -53,7 +53,7 @@ var forms = map[string]form{
 		strings.Join(rateStatisticNames(), ", "), 4, 4},
 	"earn": {"earn/{product}/{variant}/[tiers/{from}/]{field}", "Variant of an earn product: " + strings.Join(earnFieldNames(), ", ") + "; of a tier " + strings.Join(earnTierFields, ", "), 4, 14},
 	benchmarkForm: {benchmarkForm + "/{segment}[/{date}]/{field}", "Benchmark of what deposits of USD stablecoins earn, of a segment (overall, cefi, defi): " + strings.Join(benchmarkFieldNames(), ", ") +
-		"; of the fixing of a day, as 2026-01-31, also " + strings.Join(benchmarkChangeNames(), ", ") + "; without a day the current value, with an instant that is no midnight the value of then", 3, 4},
+		"; of the fixing of a day, as 2026-01-31, also " + strings.Join(benchmarkChangeNames(), ", ") + "; without a day the current value, with an instant that is not midnight the value of then", 3, 4},
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.

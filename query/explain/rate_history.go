@@ -89,7 +89,7 @@ func (w *work) ratePast(ctx context.Context, name string, parts []string, depth 
 		return nil, err
 	}
 	if of.step == 0 && !field.single || of.step > 0 && field.rolled == nil {
-		return nil, query.NotFound("%s is none of a single answer, nor apr one of an hour or a day", field.name)
+		return nil, query.NotFound("%s is not a number of a single answer, nor is apr one of an hour or a day", field.name)
 	}
 	if end := of.start.Add(of.step); w.past && w.asOf.Before(end) {
 		return nil, query.NotFound("%s had not passed by %s", query.FormatTime(end.UnixNano()), query.FormatTime(w.asOf.UnixNano()))

@@ -114,16 +114,16 @@ var planName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 func ParsePlans(content []byte) (map[string]Plan, []PlanFault) {
 	parsed, err := yaml.Parser().Unmarshal(content)
 	if err != nil {
-		return nil, []PlanFault{{Problem: "is no YAML: " + err.Error(), Remedy: "write a section for each plan, as docs/limits.md shows"}}
+		return nil, []PlanFault{{Problem: "is not YAML: " + err.Error(), Remedy: "write a section for each plan, as docs/limits.md shows"}}
 	}
 	table, faults := map[string]Plan{}, []PlanFault{}
 	for _, name := range slices.Sorted(maps.Keys(parsed)) {
 		section, ok := parsed[name].(map[string]any)
 		switch {
 		case !planName.MatchString(name):
-			faults = append(faults, PlanFault{name, "", "is no name of a plan", "use small letters, digits and hyphens, a letter first"})
+			faults = append(faults, PlanFault{name, "", "is not a name of a plan", "use small letters, digits and hyphens, a letter first"})
 		case !ok:
-			faults = append(faults, PlanFault{name, fmt.Sprint(parsed[name]), "is no section", "write the plan's limits below it"})
+			faults = append(faults, PlanFault{name, fmt.Sprint(parsed[name]), "is not a section", "write the plan's limits below it"})
 		default:
 			plan := Plan{Name: name}
 			faults = append(faults, plan.read(section)...)

@@ -34,13 +34,13 @@ pro: {per_minut: 300, sockets: -1}
 	for _, f := range faults {
 		fmt.Fprintf(&got, "%s = %q: %s; %s\n", f.Key, f.Value, f.Problem, f.Remedy)
 	}
-	want := `Gold = "": is no name of a plan; use small letters, digits and hyphens, a letter first
+	want := `Gold = "": is not a name of a plan; use small letters, digits and hyphens, a letter first
 free.mcp = "yes please": is neither true nor false; use true or false
 free.per_minute = "30.5": is not a valid number; use a whole number from 0 to 1000000
 pro.per_minut = "300": no limit has this name; a plan has: charts_per_minute, history_days, per_minute, per_month, sockets, bulk, details, mcp, sql
 pro.sockets = "-1": is not a valid number; use a whole number from 0 to 10000
 pro.history_days = "": is missing; use a whole number from 1 to 1825
-silver = "12": is no section; write the plan's limits below it
+silver = "12": is not a section; write the plan's limits below it
 `
 	if got.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got.String(), want)

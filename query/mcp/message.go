@@ -35,7 +35,7 @@ func read(body []byte) (m message, fault *frameError) {
 	switch body[0] {
 	case '{':
 	case '[':
-		return message{}, invalidRequest("send one request at a time: batches are no part of the protocol")
+		return message{}, invalidRequest("send one request at a time: batches are not part of the protocol")
 	default:
 		return message{}, invalidRequest("a request is a JSON object")
 	}

@@ -216,7 +216,7 @@ func (u *Unit) ours(ctx *fasthttp.RequestCtx) error {
 }
 
 var errForeignHost = &query.Error{Status: http.StatusMisdirectedRequest, Code: query.CodeForbidden,
-	Message: "the Host of the request is no name of this server; add it to page.hosts, or use the address that it listens on"}
+	Message: "the Host of the request is not a name of this server; add it to page.hosts, or use the address that it listens on"}
 
 // automatic reports whether a visitor gets a session without asking: the numbers are invented, and whoever asks sits at this
 // machine. A proxy before the server would make everybody sit there: it states so in a header, or speaks another version of HTTP than

@@ -32,7 +32,7 @@ func Operation() *huma.Operation {
 		"meta": {Type: huma.TypeArray, Description: "The columns", Items: &huma.Schema{Type: huma.TypeObject, Required: []string{"name", "type"}, Properties: map[string]*huma.Schema{
 			"name": text(""), "type": text("Type of ClickHouse"),
 		}}},
-		"data": {Type: huma.TypeArray, Description: "The rows, each with a value for each column. Integers of 64 bits and more are texts, as are what is no number (nan, inf)",
+		"data": {Type: huma.TypeArray, Description: "The rows, each with a value for each column. Integers of 64 bits and more are texts, as are values that are not numbers (nan, inf)",
 			Items: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{}}},
 		"rows":                       {Type: huma.TypeInteger, Description: "How many rows data has"},
 		"rows_before_limit_at_least": {Type: huma.TypeInteger, Description: "With LIMIT: at least so many rows there would be without it"},

@@ -159,7 +159,7 @@ func (a *asks) check() error {
 	case strings.Trim(a.statement, " \t\r\n;") == "":
 		return query.Invalid("query", "is empty; send a statement, such as SELECT symbol, price FROM v_prices ORDER BY time DESC LIMIT 10")
 	case !utf8.ValidString(a.statement) || strings.ContainsRune(a.statement, 0):
-		return query.Invalid("query", "is no text in UTF-8")
+		return query.Invalid("query", "is not text in UTF-8")
 	case len(a.parameters) > maxParameters:
 		return query.Invalid("parameters", "are %d; at most %d", len(a.parameters), maxParameters)
 	}

@@ -126,7 +126,7 @@ func fault(response *http.Response) error {
 	case code == codeAuthentication:
 		return errors.New("it does not know the user of sql.user by the password of sql.password_file")
 	case code == "" && response.StatusCode != http.StatusOK:
-		return fmt.Errorf("what answers with status %d is no ClickHouse server", response.StatusCode)
+		return fmt.Errorf("what answers with status %d is not a ClickHouse server", response.StatusCode)
 	}
 	return nil
 }

@@ -69,8 +69,8 @@ func TestAServerThatCannotBeAskedIsNoFaultOfTheStatement(t *testing.T) {
 			w.Header().Set("X-ClickHouse-Exception-Code", "516")
 			w.WriteHeader(http.StatusForbidden)
 		}},
-		"something else": {want: "status 404 is no ClickHouse server", answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }},
-		"a redirection": {want: "status 307 is no ClickHouse server", answer: func(w http.ResponseWriter, r *http.Request) {
+		"something else": {want: "status 404 is not a ClickHouse server", answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }},
+		"a redirection": {want: "status 307 is not a ClickHouse server", answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://203.0.113.1/", http.StatusTemporaryRedirect)
 		}},
 	} {

@@ -84,7 +84,7 @@ func (h *Hub) askedByLine(ctx *fasthttp.RequestCtx) (*request, error) {
 	args := ctx.QueryArgs()
 	for name := range args.All() {
 		if !slices.Contains(connectParams, string(name)) && string(name) != paramLastID {
-			return nil, query.Invalid(string(name), "is no parameter of this operation; it has %s", strings.Join(connectParams, ", "))
+			return nil, query.Invalid(string(name), "is not a parameter of this operation; it has %s", strings.Join(connectParams, ", "))
 		}
 	}
 	for _, last := range [][]byte{args.Peek(paramLastID), ctx.Request.Header.Peek(headerLastID)} {

@@ -159,7 +159,7 @@ func TestThePlainStreamRefusesByStatus(t *testing.T) {
 		{"", good + "x", "", 401, "INVALID_API_KEY"},
 		{"", good, "https://elsewhere.example", 403, "stream.origins"},
 		{"", free, "", 429, "streams"},
-		{"?symbol=BTC", good, "", 400, "is no parameter"},
+		{"?symbol=BTC", good, "", 400, "is not a parameter"},
 		{"?symbols=nosuch", good, "", 400, "nosuch"},
 		{"?cursor=x", good, "", 400, "cursor"},
 		{"?delivery=x", good, "", 400, "delivery"},

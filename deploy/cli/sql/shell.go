@@ -29,7 +29,7 @@ const (
 func openShell(rt *command.Runtime, cmd *cobra.Command) error {
 	in, ok := rt.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return errors.New("standard input is no terminal: give a statement, or - to read it from there")
+		return errors.New("standard input is not a terminal: give a statement, or - to read it from there")
 	}
 	s, err := connect(rt, cmd)
 	if err != nil {

@@ -94,7 +94,7 @@ func (r rules) settle(given []setting) ([]setting, error) {
 		case bounded:
 			v, err := strconv.ParseFloat(s.value, 64)
 			if err != nil || v < 0 || math.IsNaN(v) {
-				return nil, exception(codeBadArguments, "the setting "+s.name+" is no number: "+strconv.Quote(s.value))
+				return nil, exception(codeBadArguments, "the setting "+s.name+" is not a number: "+strconv.Quote(s.value))
 			}
 			if v > 0 && v < limit { // 0 means without a limit
 				settled = append(settled, s)

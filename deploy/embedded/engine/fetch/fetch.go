@@ -178,7 +178,7 @@ func unpack(ctx context.Context, archive *os.File, path string, report func(Prog
 	case err != nil:
 		return err
 	case header.Typeflag != tar.TypeReg || header.Size > maxLibrary:
-		return fmt.Errorf("its %s is no file of at most %d bytes", member, maxLibrary)
+		return fmt.Errorf("its %s is not a file of at most %d bytes", member, maxLibrary)
 	}
 	scratch := path + ".unpacking"
 	to, err := os.OpenFile(scratch, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)

@@ -318,7 +318,7 @@ func TestWhatCannotBeDownloadedIsNamed(t *testing.T) {
 func TestArchivesWithoutALibrary(t *testing.T) {
 	for name, files := range map[string][]tar.Header{
 		"it has no package/libchdb.so": {{Name: "package/package.json", Typeflag: tar.TypeReg}, {Name: "libchdb.so", Typeflag: tar.TypeReg}},
-		"is no file of at most":        {{Name: member, Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}},
+		"is not a file of at most":     {{Name: member, Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}},
 	} {
 		t.Run(name, func(t *testing.T) { newFetching(t, archiveOf(t, files...)).fails(t, name) })
 	}
