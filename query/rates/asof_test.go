@@ -184,7 +184,8 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 	}
 	w.Now = w.Now.Add(time.Hour)
 	check("the process that answered")
-	first, last := answers[0].Bodies[0], answers[len(answers)-1].Bodies[0]
+	// Of all coins: a minute without lending of one coin is drawn now and then.
+	first, last := answers[0].Bodies[2], answers[len(answers)-1].Bodies[2]
 	if first == last || !strings.Contains(last, `"category":"lending"`) {
 		t.Errorf("nothing moved: %s and %s", first, last)
 	}
