@@ -277,8 +277,8 @@ type candleRow struct {
 	since uint64
 }
 
-// says reports whether a row says what another fold made of the same start; nil means that no price can be made.
-func (r candleRow) says(c *schemas.Candle) bool {
+// equals reports whether a row has the values that another fold made of the same start; nil means that no price can be made.
+func (r candleRow) equals(c *schemas.Candle) bool {
 	if c == nil {
 		return r.candle.Origin == ""
 	}
@@ -367,7 +367,7 @@ func (w *writer) since(coinID string, start int64, there map[int64]candleRow, c 
 	switch {
 	case !ok:
 		return w.now
-	case row.says(c):
+	case row.equals(c):
 		return row.since
 	}
 	since := max(w.now, row.since+1) // should the server's clock be put back

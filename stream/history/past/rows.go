@@ -134,8 +134,8 @@ func (r *Marks) Columns() []native.Column {
 	}
 }
 
-// candleRows are rows of past_candles.
-type candleRows struct {
+// candleColumns are what the rows of past_candles and past_candles_before have in common.
+type candleColumns struct {
 	coinID                 native.LowCardinality
 	seconds                proto.ColUInt32
 	start                  proto.ColDateTime
@@ -143,18 +143,60 @@ type candleRows struct {
 	volume                 proto.ColDecimal256
 	volumeUSD              proto.ColFloat64
 	priced, imported       proto.ColBool
-	ends                   proto.ColUInt64
-	quotes                 native.LowCardinality
-	rates                  proto.ColFloat64
 	since                  proto.ColUInt64
-	version                proto.ColUInt128
+}
+
+// Len returns the number of rows.
+func (r *candleColumns) Len() int { return len(r.open) }
+
+func (r *candleColumns) reset() {
+	native.Reset(&r.coinID, &r.seconds, &r.start, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.volumeUSD, &r.priced, &r.imported, &r.since)
+}
+
+// add adds the candle of a coin at a start, which is what it is since a time of the server, Unix nanoseconds. One without an origin is not priced.
+func (r *candleColumns) add(coinID string, seconds uint32, start int64, c *schemas.Candle, since uint64) {
+	r.coinID.Add(coinID)
+	r.seconds = append(r.seconds, seconds)
+	r.start.Data = append(r.start.Data, proto.DateTime(start))
+	r.open, r.high, r.low, r.close = append(r.open, c.Open), append(r.high, c.High), append(r.low, c.Low), append(r.close, c.Close)
+	r.volume = append(r.volume, native.Decimal256(c.Volume.String()))
+	r.volumeUSD = append(r.volumeUSD, c.VolumeUSD)
+	r.priced = append(r.priced, c.Origin != "")
+	r.imported = append(r.imported, c.Origin == schemas.OriginImport)
+	r.since = append(r.since, since)
+}
+
+func (r *candleColumns) columns() []native.Column {
+	return []native.Column{
+		native.Col("coin_id", "LowCardinality(String)", &r.coinID),
+		native.Col("seconds", "UInt32", &r.seconds),
+		native.Col("start", "DateTime('UTC')", &r.start),
+		native.Col("open", "Float64", &r.open),
+		native.Col("high", "Float64", &r.high),
+		native.Col("low", "Float64", &r.low),
+		native.Col("close", "Float64", &r.close),
+		native.Col("volume", "Decimal(76, 18)", &r.volume),
+		native.Col("volume_usd", "Float64", &r.volumeUSD),
+		native.Col("priced", "Bool", &r.priced),
+		native.Col("imported", "Bool", &r.imported),
+		native.Col("since", "UInt64", &r.since),
+	}
+}
+
+// candleRows are rows of past_candles.
+type candleRows struct {
+	candleColumns
+	ends    proto.ColUInt64
+	quotes  native.LowCardinality
+	rates   proto.ColFloat64
+	version proto.ColUInt128
 }
 
 func (r *candleRows) Table() string { return "past_candles" }
-func (r *candleRows) Len() int      { return len(r.open) }
 
 func (r *candleRows) Reset() {
-	native.Reset(&r.coinID, &r.seconds, &r.start, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.volumeUSD, &r.priced, &r.imported, &r.ends, &r.quotes, &r.rates, &r.since, &r.version)
+	r.reset()
+	native.Reset(&r.ends, &r.quotes, &r.rates, &r.version)
 }
 
 // quoteRate is what one unit of a quote cost in USD, 0 where that is not known.
@@ -165,96 +207,47 @@ type quoteRate struct {
 
 // add adds the candle of a coin at a start; nil where none can be made.
 func (r *candleRows) add(coinID string, seconds uint32, start int64, c *schemas.Candle, rates []quoteRate, since uint64, version proto.UInt128) {
-	priced := c != nil
-	if !priced {
+	if c == nil {
 		c = &schemas.Candle{Volume: decimal.Zero}
 	}
-	r.coinID.Add(coinID)
-	r.seconds = append(r.seconds, seconds)
-	r.start.Data = append(r.start.Data, proto.DateTime(start))
-	r.open, r.high, r.low, r.close = append(r.open, c.Open), append(r.high, c.High), append(r.low, c.Low), append(r.close, c.Close)
-	r.volume = append(r.volume, native.Decimal256(c.Volume.String()))
-	r.volumeUSD = append(r.volumeUSD, c.VolumeUSD)
-	r.priced = append(r.priced, priced)
-	r.imported = append(r.imported, c.Origin == schemas.OriginImport)
+	r.candleColumns.add(coinID, seconds, start, c, since)
 	for _, rate := range rates {
 		r.quotes.Add(rate.quoteID)
 		r.rates = append(r.rates, rate.usd)
 	}
 	r.ends = append(r.ends, uint64(len(r.rates)))
-	r.since = append(r.since, since)
 	r.version = append(r.version, version)
 }
 
 func (r *candleRows) Columns() []native.Column {
-	return []native.Column{
-		native.Col("coin_id", "LowCardinality(String)", &r.coinID),
-		native.Col("seconds", "UInt32", &r.seconds),
-		native.Col("start", "DateTime('UTC')", &r.start),
-		native.Col("open", "Float64", &r.open),
-		native.Col("high", "Float64", &r.high),
-		native.Col("low", "Float64", &r.low),
-		native.Col("close", "Float64", &r.close),
-		native.Col("volume", "Decimal(76, 18)", &r.volume),
-		native.Col("volume_usd", "Float64", &r.volumeUSD),
-		native.Col("priced", "Bool", &r.priced),
-		native.Col("imported", "Bool", &r.imported),
+	return append(r.columns(),
 		native.Col("quotes", "Array(LowCardinality(String))", native.Array(&r.ends, &r.quotes)),
 		native.Col("rates", "Array(Float64)", native.Array(&r.ends, &r.rates)),
-		native.Col("since", "UInt64", &r.since),
 		native.Col("version", "UInt128", &r.version),
-	}
+	)
 }
 
 // beforeRows are rows of past_candles_before.
 type beforeRows struct {
-	coinID                 native.LowCardinality
-	seconds                proto.ColUInt32
-	start                  proto.ColDateTime
-	open, high, low, close proto.ColFloat64
-	volume                 proto.ColDecimal256
-	volumeUSD              proto.ColFloat64
-	priced, imported       proto.ColBool
-	since, until           proto.ColUInt64
+	candleColumns
+	until proto.ColUInt64
 }
 
 func (r *beforeRows) Table() string { return "past_candles_before" }
-func (r *beforeRows) Len() int      { return len(r.open) }
 
 func (r *beforeRows) Reset() {
-	native.Reset(&r.coinID, &r.seconds, &r.start, &r.open, &r.high, &r.low, &r.close, &r.volume, &r.volumeUSD, &r.priced, &r.imported, &r.since, &r.until)
+	r.reset()
+	r.until.Reset()
 }
 
 // add adds what a row was until a time of the server, Unix nanoseconds.
 func (r *beforeRows) add(coinID string, seconds uint32, start int64, was candleRow, until uint64) {
-	c := was.candle
-	r.coinID.Add(coinID)
-	r.seconds = append(r.seconds, seconds)
-	r.start.Data = append(r.start.Data, proto.DateTime(start))
-	r.open, r.high, r.low, r.close = append(r.open, c.Open), append(r.high, c.High), append(r.low, c.Low), append(r.close, c.Close)
-	r.volume = append(r.volume, native.Decimal256(c.Volume.String()))
-	r.volumeUSD = append(r.volumeUSD, c.VolumeUSD)
-	r.priced = append(r.priced, c.Origin != "")
-	r.imported = append(r.imported, c.Origin == schemas.OriginImport)
-	r.since, r.until = append(r.since, was.since), append(r.until, until)
+	r.candleColumns.add(coinID, seconds, start, &was.candle, was.since)
+	r.until = append(r.until, until)
 }
 
 func (r *beforeRows) Columns() []native.Column {
-	return []native.Column{
-		native.Col("coin_id", "LowCardinality(String)", &r.coinID),
-		native.Col("seconds", "UInt32", &r.seconds),
-		native.Col("start", "DateTime('UTC')", &r.start),
-		native.Col("open", "Float64", &r.open),
-		native.Col("high", "Float64", &r.high),
-		native.Col("low", "Float64", &r.low),
-		native.Col("close", "Float64", &r.close),
-		native.Col("volume", "Decimal(76, 18)", &r.volume),
-		native.Col("volume_usd", "Float64", &r.volumeUSD),
-		native.Col("priced", "Bool", &r.priced),
-		native.Col("imported", "Bool", &r.imported),
-		native.Col("since", "UInt64", &r.since),
-		native.Col("until", "UInt64", &r.until),
-	}
+	return append(r.columns(), native.Col("until", "UInt64", &r.until))
 }
 
 // foldRows are rows of past_folds.
