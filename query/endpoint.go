@@ -55,8 +55,6 @@ type Endpoint struct {
 	ToolSet ToolSet
 	// NotFound means that something named in the path may not exist.
 	NotFound bool
-	// AgesOut means that the past asked for may not be kept any more.
-	AgesOut bool
 	// MaxAge is how long a client may reuse an answer; 0 makes it ask again each time.
 	MaxAge time.Duration
 	// Class is what a request costs.
@@ -96,8 +94,8 @@ type compiled struct {
 	defaults []value
 	// refused are the essential parameters of other endpoints.
 	refused []refusal
-	// planned and stored mean that one of Params is.
-	planned, stored bool
+	// planned, stored and agesOut mean that one of Params is or does.
+	planned, stored, agesOut bool
 	// costly is the parameter, in the query, with a class of its own, which is costlyClass; empty for none.
 	costly      string
 	costlyClass limits.Class
@@ -160,7 +158,7 @@ func compile(e Endpoint) (*compiled, error) {
 			return nil, fmt.Errorf("endpoint %s, parameter %s: %w", e.ID, p.Name, err)
 		}
 		c.defaults = append(c.defaults, v)
-		c.planned, c.stored = c.planned || p.Planned, c.stored || p.Stored
+		c.planned, c.stored, c.agesOut = c.planned || p.Planned, c.stored || p.Stored, c.agesOut || p.AgesOut
 		if p.Class > e.Class {
 			c.costly, c.costlyClass = p.Name, p.Class
 		}

@@ -219,7 +219,7 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 	if c.NotFound {
 		statuses = append(statuses, 404)
 	}
-	if c.AgesOut {
+	if c.agesOut {
 		statuses = append(statuses, http.StatusGone)
 	}
 	if c.Needs != limits.NoFeature || c.planned {

@@ -81,6 +81,8 @@ type Param struct {
 	Planned bool
 	// Stored parameters ask for what a store holds: a request with one waits for it as others do, even where its endpoint is Hot.
 	Stored bool
+	// AgesOut means that the past asked for may not be kept any more (410).
+	AgesOut bool
 	// NoTool parameters are no arguments of tools.
 	NoTool bool
 	// Class is what a request with the parameter costs, where it is more than its endpoint's.

@@ -20,7 +20,7 @@ const (
 
 // AsOfParam declares the parameter that asks an operation for what it answered at a past instant, as far back as the plan's history.
 func AsOfParam(doc string) Param {
-	return Param{Name: asOf, Kind: Time, Past: true, Planned: true, Stored: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: doc}
+	return Param{Name: asOf, Kind: Time, Past: true, Planned: true, Stored: true, AgesOut: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: doc}
 }
 
 // Values of KnowledgeParam.

@@ -49,7 +49,7 @@ func (u *Unit) markets() query.Endpoint {
 		Params: []query.Param{
 			coinParam, limitParam(defaultMarkets, maxMarkets),
 			query.AsOfParam("Point in time: the answer that was given then. Names of coins are those of now. Default: now.")},
-		Body: MarketsBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getMarkets,
+		Body: MarketsBody{}, NotFound: true, Hot: true, Handle: u.getMarkets,
 	}
 }
 

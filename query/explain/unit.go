@@ -138,7 +138,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			query.AsOfParam("Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been. Default: the current one."),
 			{Name: "depth", Kind: query.Integer, Default: "1", Min: 1, Max: maxDepth, Example: "2", Doc: "Levels of inputs."},
 		},
-		Body: Body{}, NotFound: true, AgesOut: true, Class: limits.Charts, Handle: u.answer,
+		Body: Body{}, NotFound: true, Class: limits.Charts, Handle: u.answer,
 	}}
 }
 

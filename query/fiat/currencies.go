@@ -50,7 +50,7 @@ func (u *Unit) list() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/fiat", ID: "listFiat", Tag: tag,
 		Summary: "Exchange rates of the US dollar in all known currencies", Description: blended,
 		Params: []query.Param{asOfParam},
-		Body:   ListBody{}, AgesOut: true, MaxAge: maxAge, Hot: true, Handle: u.getList,
+		Body:   ListBody{}, MaxAge: maxAge, Hot: true, Handle: u.getList,
 	}
 }
 
@@ -70,7 +70,7 @@ func (u *Unit) one() query.Endpoint {
 		Summary: "Exchange rate of the US dollar in one currency, with its sources", Description: blended,
 		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, Example: "EUR", Check: isCode, Pattern: "^[A-Za-z]{3}$",
 			Doc: "ISO 4217 code, case-insensitive."}, asOfParam},
-		Body: CurrencyBody{}, NotFound: true, AgesOut: true, MaxAge: maxAge, Hot: true, Handle: u.getOne,
+		Body: CurrencyBody{}, NotFound: true, MaxAge: maxAge, Hot: true, Handle: u.getOne,
 	}
 }
 
@@ -101,7 +101,7 @@ func (u *Unit) rates() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/fiat/rates/usd", ID: "getFiatRates", Tag: tag,
 		Summary: "Exchange rates of the US dollar, by currency code", Description: blended,
 		Params: []query.Param{asOfParam},
-		Body:   RatesBody{}, AgesOut: true, MaxAge: maxAge, Hot: true, Handle: u.getRates,
+		Body:   RatesBody{}, MaxAge: maxAge, Hot: true, Handle: u.getRates,
 	}
 }
 

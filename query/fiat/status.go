@@ -41,7 +41,7 @@ func (u *Unit) stats() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/fiat/stats", ID: "getFiatStats", Tag: tag,
 		Summary: "Number of currencies, and how many have no fresh rate",
 		Params:  []query.Param{asOfParam},
-		Body:    StatsBody{}, AgesOut: true, Hot: true, Handle: u.getStats,
+		Body:    StatsBody{}, Hot: true, Handle: u.getStats,
 	}
 }
 
@@ -60,7 +60,7 @@ func (u *Unit) status() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/fiat/status", ID: "getFiatStatus", Tag: tag,
 		Summary: "Time of the last and of the next poll of exchange rates",
 		Params:  []query.Param{asOfParam},
-		Body:    StatusBody{}, AgesOut: true, Hot: true, Handle: u.getStatus,
+		Body:    StatusBody{}, Hot: true, Handle: u.getStatus,
 	}
 }
 

@@ -84,7 +84,7 @@ func (u *Unit) explained() query.Endpoint {
 		Description: "Recomputes the price from the recorded inputs with the version of the function that published it.",
 		Params: []query.Param{symbolParam,
 			query.AsOfParam("Point in time: the price served at that time, which may be of an earlier second. Default: the current price.")},
-		Body: ExplainBody{}, NotFound: true, AgesOut: true, Handle: u.getExplanation,
+		Body: ExplainBody{}, NotFound: true, Handle: u.getExplanation,
 	}
 }
 

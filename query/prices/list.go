@@ -75,7 +75,7 @@ func (u *Unit) list() query.Endpoint {
 		Params: []query.Param{
 			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}."},
 			u.vsParam(), explainParam, asOfParam},
-		Body: ListBody{}, AgesOut: true, Hot: true, Handle: u.getList,
+		Body: ListBody{}, Hot: true, Handle: u.getList,
 	}
 }
 

@@ -64,7 +64,7 @@ func (u *Unit) price() query.Endpoint {
 		Params: []query.Param{symbolParam,
 			{Name: "region", Kind: query.Text, Example: "DE", Doc: "Two-letter country code; only providers available there are aggregated.", Check: query.CheckCountry},
 			u.vsParam(), explainParam, asOfParam},
-		Body: PriceBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getPrice,
+		Body: PriceBody{}, NotFound: true, Hot: true, Handle: u.getPrice,
 	}
 }
 

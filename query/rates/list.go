@@ -41,7 +41,7 @@ func (u *Unit) list() query.Endpoint {
 		Params: []query.Param{coinFilter, categoryParam, providerParam,
 			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "25", Min: 1, Max: maxRates, Doc: "Maximum number of rows."},
 			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Rows to skip."}, asOfListParam},
-		Body: ListBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getList,
+		Body: ListBody{}, NotFound: true, Hot: true, Handle: u.getList,
 	}
 }
 

@@ -44,7 +44,7 @@ func (u *Unit) summary() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/summary", ID: "summarizeRates", Tag: tag,
 		Summary: "Lowest, highest and mean yield of each coin by category", Params: []query.Param{coinFilter, categoryParam, asOfListParam},
-		Body: SummaryBody{}, NotFound: true, AgesOut: true, Hot: true, Handle: u.getSummary,
+		Body: SummaryBody{}, NotFound: true, Hot: true, Handle: u.getSummary,
 	}
 }
 

@@ -71,7 +71,7 @@ func (u *Unit) index() query.Endpoint {
 		Summary:     "Stablecoins by peg stability",
 		Description: "Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead.",
 		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: defaultLimit, ToolDefault: "25", Min: 1, Max: maxLimit, Doc: "Maximum number of stablecoins."}, asOfParam},
-		Body:        IndexBody{}, AgesOut: true, Handle: u.getIndex,
+		Body:        IndexBody{}, Handle: u.getIndex,
 	}
 }
 
