@@ -64,6 +64,14 @@ func EarnProductID(provider, coinID, category string) string {
 	return provider + ":" + coinID + ":" + category
 }
 
+// EarnProductCoin is the coin id in the id of a product; empty where that is not one.
+func EarnProductCoin(productID string) string {
+	if parts := strings.Split(productID, ":"); len(parts) == 3 {
+		return parts[1]
+	}
+	return ""
+}
+
 // EarnVariantID names a variant of a product: who reports it, its own id there, and its term where it has one.
 func EarnVariantID(source, pool, term string) string {
 	if term == "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -136,16 +137,17 @@ func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer,
 
 func (u *Unit) getProduct(ctx context.Context, r *query.Request) (query.Answer, error) {
 	id := strings.ToLower(r.Text("productId"))
+	var variants []*eventsv1.EarnVariant
 	at, past := r.Time("asOf")
-	if at.After(r.Now) {
-		return query.Answer{}, query.Invalid("asOf", "is after the current time, %s", query.FormatTime(r.Now.UnixNano()))
-	}
-	if !past {
+	var err error
+	if past {
+		variants, err = views.EarnVariantsAsOf(ctx, u.history, id, at)
+	} else {
 		at = r.Now
+		variants, err = u.history.EarnVariantsAt(ctx, id, at)
 	}
-	variants, err := u.history.EarnVariantsAt(ctx, id, at)
 	if err != nil {
-		return query.Answer{}, err
+		return query.Answer{}, query.FaultOfPast(err, at)
 	}
 	if len(variants) == 0 {
 		return query.Answer{}, query.NotFound("no earn product has the id %q at %s", strings.ToValidUTF8(id, "�"), query.FormatTime(at.UnixNano()))

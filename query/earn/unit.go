@@ -28,8 +28,7 @@ const (
 type History interface {
 	// EarnVariants returns the current variants, those that are not offered any more only if they ended since.
 	EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.EarnVariant, error)
-	// EarnVariantsAt returns those of one product as of a time.
-	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)
+	views.EarnHistory
 	// EarnChanges returns the newest changes, the newest first.
 	EarnChanges(ctx context.Context, filter views.EarnFilter, limit int) ([]*eventsv1.EarnChange, error)
 	// EarnFixings returns the fixings of the days from one on, by date, segment and revision.
@@ -104,8 +103,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			Summary: "One earn product, current or as of a past time", NotFound: true,
 			Params: []query.Param{
 				{Name: "productId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 256, Example: "aave-v3:usd-coin:lending", Doc: "provider:coin:category, as in the list of products."},
-				{Name: "asOf", Kind: query.Time, Past: true, Planned: true, Essential: true, Example: "2026-01-31T12:00:00Z",
-					Doc: "Point in time; default now. The plan limits how far back it may be."},
+				query.AsOfParam("Point in time: the product as minutes had it that had ended a minute before. Default: now."),
 			},
 			Body: ProductBody{}, Handle: u.getProduct,
 		},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -104,13 +106,15 @@ func (w *work) earn(ctx context.Context, name string, parts []string, depth int)
 	} else {
 		field = earnFields[i]
 	}
-	at := w.now
-	if w.past {
-		at = w.asOf
+	var variants []*eventsv1.EarnVariant
+	var err error
+	if product = strings.ToLower(product); w.past {
+		variants, err = views.EarnVariantsAsOf(ctx, w.History, product, w.asOf)
+	} else {
+		variants, err = w.History.EarnVariantsAt(ctx, product, w.now)
 	}
-	variants, err := w.History.EarnVariantsAt(ctx, strings.ToLower(product), at)
 	if err != nil {
-		return nil, err
+		return nil, query.FaultOfPast(err, w.asOf)
 	}
 	variant := strings.Join(id, "/")
 	var row *eventsv1.EarnVariant

@@ -127,16 +127,16 @@ func TestAnswersExplainTheirNumbers(t *testing.T) {
 		text, _ := json.Marshal(n)
 		t.Errorf("an earn product does not lead to what its source reported: %s", text)
 	}
-	// As of before there is another row.
-	w.reproduced("earn/okx:tether:lending/okx-earn:USDT/flexible/rate", "?asOf="+w.Now.Add(-time.Second).Format(time.RFC3339Nano), true)
 
 	// What became of an offer counts, though its entry says nothing of it.
 	silent := schemas.NewEarnVariant(w.offered(&eventsv1.Rate{Source: "gate-earn", Project: "gate", Category: "staking", Pool: "ETH", Symbol: "ETH", CoinId: "ethereum", Raw: "0.03", RawUnit: "apy_fraction",
 		Interval: int64(time.Hour), IngestTime: w.Now.UnixNano()}), schemas.Minute(w.Now.UnixNano())+2*minute)
 	silent.Status = schemas.EarnSilent
 	silent.Confidence = schemas.EarnConfidence(silent)
+	offered := w.Now
 	w.Now = w.Now.Add(3 * time.Minute)
 	w.earned(silent)
+	w.reproduced("earn/okx:tether:lending/okx-earn:USDT/flexible/rate", "?asOf="+offered.Add(2*time.Minute).Format(time.RFC3339Nano), true)
 	if n := w.reproduced("earn/gate:ethereum:staking/gate-earn:ETH/confidence", "", true); *n.Value != 0.5 {
 		t.Errorf("the confidence of a silent offer is %g", *n.Value)
 	}

@@ -121,6 +121,8 @@ func (w *World) Run(line string) string {
 		w.change(rest)
 	case "fixing", "correction": // of the earn benchmark, as text, by the fold or by an operator
 		w.fixing(words[0] == "fixing", rest)
+	case "restatement": // of a replay: run, attempt, time, then the body, as text
+		w.restatement(words)
 	case "use": // a file of testdata whose lines set up what several scripts share
 		w.use(words[1])
 	case "minute": // its end: what the markets fold published before is seen
@@ -140,6 +142,15 @@ func (w *World) Run(line string) string {
 		w.T.Fatalf("script: unknown line %q", line)
 	}
 	return ""
+}
+
+func (w *World) restatement(words []string) {
+	rec := &eventsv1.RestatementRecord{}
+	w.read(strings.Join(words[4:], " "), rec)
+	rec.Run, rec.Attempt, rec.Time = words[1], uint32(w.Integer(words[2])), w.Time(words[3]).UnixNano()
+	var b rows.Batch
+	b.Add(rows.Place{Topic: schemas.TopicRestatements, Offset: w.Offset()}, rec)
+	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
 func (w *World) use(name string) {

@@ -1,6 +1,11 @@
 package views
 
 import (
+	"context"
+	"time"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
@@ -47,3 +52,30 @@ type (
 	// RateSeriesPoint is one step of it.
 	RateSeriesPoint = read.RateSeriesPoint
 )
+
+// EarnHistory is where earn products of the past are read.
+type EarnHistory interface {
+	// EarnVariantsAt returns the variants of a product by their newest rows of minutes that had ended at a time.
+	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)
+	// Restated returns when a replay last changed, after an instant, rows of tables of some coins and a time in [from, to); zero if none did.
+	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
+}
+
+// EarnVariantsAsOf reads the variants of a product as of an instant in the past: of minutes that had ended a minute before, so that all of it was
+// published. It fails with an AgedOutError where a replay has changed products of the coin since.
+func EarnVariantsAsOf(ctx context.Context, history EarnHistory, productID string, asOf time.Time) ([]*eventsv1.EarnVariant, error) {
+	until := asOf.Add(-time.Minute)
+	variants, err := history.EarnVariantsAt(ctx, productID, until)
+	if err != nil {
+		return nil, err
+	}
+	// A replay may have removed the newest row of any variant, so that what an older row says is no proof.
+	restated, err := history.Restated(ctx, []string{tableEarn}, []string{schemas.EarnProductCoin(productID)}, time.Unix(0, 0), until.Add(time.Nanosecond), asOf)
+	if err == nil && !restated.IsZero() {
+		err = &AgedOutError{Kept: restatedKept, Since: restated, Instead: "/api/v1/restatements lists what it changed"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return variants, nil
+}

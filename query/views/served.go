@@ -115,6 +115,7 @@ type PublishedPrices interface {
 const (
 	tablePrices  = "prices"
 	tableCandles = "candles_1m"
+	tableEarn    = "earn_history"
 	// restatedKept is what is kept where a replay has changed what was served.
 	restatedKept = "what no replay has changed afterwards is kept"
 )

@@ -351,7 +351,7 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 
 // GetEarnProductOptions is what GetEarnProduct may be asked. What is zero is not sent.
 type GetEarnProductOptions struct {
-	// Point in time; default now. The plan limits how far back it may be. A date alone is its beginning in UTC.
+	// Point in time: the product as minutes had it that had ended a minute before. Default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.

@@ -193,7 +193,7 @@ export abstract class Operations {
   getEarnProduct(asked: {
     /** provider:coin:category, as in the list of products. */
     productId: string
-    /** Point in time; default now. The plan limits how far back it may be. A date alone is its beginning in UTC. */
+    /** Point in time: the product as minutes had it that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean

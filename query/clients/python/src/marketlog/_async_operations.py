@@ -221,7 +221,8 @@ class AsyncOperations:
         """One earn product, current or as of a past time.
 
         product_id: provider:coin:category, as in the list of products.
-        as_of: Point in time; default now. The plan limits how far back it may be. A date alone is its beginning in UTC.
+        as_of: Point in time: the product as minutes had it that had ended a minute before. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
