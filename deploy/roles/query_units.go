@@ -87,6 +87,7 @@ func newReading(in *instance.Instance, store *history.Store, pepper []byte) (*re
 	// What the machine needs to make and hand on a price is a longer time by an accelerated clock.
 	r.priceCache.SetStaleAfter(max(views.StaleAfter, time.Duration(in.Config.Sim.Speed)*acceleratedDelay))
 	r.priceCache.RememberBy(in.Clock.Now)
+	r.priceCache.ReadPastFrom(r.log)
 	steps := r.priceCache.Steps()
 	r.catalog.RememberBy(in.Clock.Now, steps)
 	r.yields.RememberBy(in.Clock.Now, steps)

@@ -101,7 +101,7 @@ type loggedPrice struct {
 func (w *work) loggedPrices(ctx context.Context, coinID string, start, end time.Time) (prices []loggedPrice, whole bool, err error) {
 	topic, _ := schemas.TopicNamed(schemas.TopicPrices)
 	p := partition(coinID, topic.Partitions)
-	first, err := w.scan(ctx, topic.Name, p, start.UnixNano(), end.Add(publishedWithin).UnixNano(), func(r *kgo.Record) bool {
+	first, err := w.scan(ctx, topic.Name, p, start.UnixNano(), end.Add(views.PublishedWithin).UnixNano(), func(r *kgo.Record) bool {
 		if string(r.Key) != coinID {
 			return true
 		}

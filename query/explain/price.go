@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -22,9 +21,6 @@ var priceFormulas = map[uint32]string{
 	1: "each provider votes with its best fresh market, value x exchange rate of its quote; median of the votes that lie within 50% of the median of all",
 	2: "each provider votes with its best market that is fresh by its own pace, value x exchange rate of its quote; median of the votes that lie within 50% of the median of all",
 }
-
-// publishedWithin is how long after its log time a price is looked for in the log: a fold writes what one input causes at once.
-const publishedWithin = 30 * time.Second
 
 // priceField is a number of a published price. Of the price of a source it is the field of the coin's row that row names; a count of venues is none then.
 type priceField struct {
@@ -140,7 +136,7 @@ func (w *work) median(ctx context.Context, field priceField, p *eventsv1.Price, 
 	n := headline(field.number(p.CoinId), field.value(published(p)), field.unit, p.Time)
 	n.Published = query.FormatTime(p.Published)
 	n.Method = &Method{Name: "median", Version: version, Formula: cmp.Or(field.formula, priceFormulas[version], "a newer version of this service has it")}
-	at, ok, err := w.find(ctx, schemas.TopicPrices, mark.GetPartition(), p.Time, max(p.Time, p.Published)+int64(publishedWithin), p.CoinId, func(rec eventsv1.Marked) bool {
+	at, ok, err := w.find(ctx, schemas.TopicPrices, mark.GetPartition(), p.Time, max(p.Time, p.Published)+int64(views.PublishedWithin), p.CoinId, func(rec eventsv1.Marked) bool {
 		price, is := rec.(*eventsv1.PriceRecord)
 		return is && price.GetPrice().GetTime() == p.Time && price.Mark.GetOffset() == mark.GetOffset()
 	})

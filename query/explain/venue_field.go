@@ -77,7 +77,7 @@ func (w *work) rateUsed(ctx context.Context, in *eventsv1.PriceInput) (*Node, er
 		return nil, query.NotFound("no exchange rate of %s is known", in.QuoteId)
 	}
 	n.Method = &Method{Name: "quote-rate", Version: logic(schemas.TopicQuotes), Formula: "what a unit of " + in.QuoteId + " cost in USD, of its own markets, else as banks fixed it"}
-	_, err := w.scan(ctx, schemas.TopicQuotes, 0, in.RateTime, in.RateTime+int64(publishedWithin), func(r *kgo.Record) bool {
+	_, err := w.scan(ctx, schemas.TopicQuotes, 0, in.RateTime, in.RateTime+int64(views.PublishedWithin), func(r *kgo.Record) bool {
 		if r.Offset != in.RateOffset {
 			return r.Offset < in.RateOffset
 		}

@@ -138,7 +138,7 @@ func (c *Candles) asOf(ctx context.Context, coin schemas.Coin, step time.Duratio
 	g.Go(func() error {
 		restated, err := past.Restated(beside, []string{tablePrices, tableCandles}, []string{coin.ID}, firstStart(step, intervals, at), at, at)
 		if err == nil && !restated.IsZero() {
-			err = &AgedOutError{Kept: restatedKept, Since: restated, Instead: "/api/v1/restatements lists what it changed, and knowledge=latest has what counts now"}
+			err = changedByReplay(restated, ", and knowledge=latest has what counts now")
 		}
 		return err
 	})

@@ -72,7 +72,7 @@ func EarnVariantsAsOf(ctx context.Context, history EarnHistory, productID string
 	// A replay may have removed the newest row of any variant, so that what an older row says is no proof.
 	restated, err := history.Restated(ctx, []string{tableEarn}, []string{schemas.EarnProductCoin(productID)}, time.Unix(0, 0), until.Add(time.Nanosecond), asOf)
 	if err == nil && !restated.IsZero() {
-		err = &AgedOutError{Kept: restatedKept, Since: restated, Instead: "/api/v1/restatements lists what it changed"}
+		err = changedByReplay(restated, "")
 	}
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ type PriceCache struct {
 	staleAfter time.Duration
 	served     servedPrices
 	steps      *ServedSteps
+	log        PriceLog // nil: what a replay has changed cannot be answered as it was
 }
 
 // Entry is the current price of a coin. It never changes: a new price is a new entry.

@@ -116,8 +116,6 @@ const (
 	tablePrices  = "prices"
 	tableCandles = "candles_1m"
 	tableEarn    = "earn_history"
-	// restatedKept is what is kept where a replay has changed what was served.
-	restatedKept = "what no replay has changed afterwards is kept"
 )
 
 // ErrHistoryBehind means that a price was served which history does not hold yet.
@@ -153,7 +151,7 @@ func FaultOfParts(parts ...error) (fault error) {
 
 // AsOf returns the prices of coins that were served at an instant, by coin id; a coin that had none is not among them. What this
 // process remembers to have served counts before how far any had read the log by then, and that, where it is recorded, before what had
-// been written. It fails with an *AgedOutError where not every price
+// been written. Prices that a replay has changed since are read from the log. It fails with an *AgedOutError where not every price
 // is kept any more, and with ErrHistoryBehind where one is not kept yet, after it has waited for it for four seconds. Partition and Offset
 // of what was read from history are 0.
 func (b *PriceCache) AsOf(ctx context.Context, history PublishedPrices, coins []schemas.Coin, asOf time.Time) (map[string]*Entry, error) {
@@ -206,10 +204,14 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 		if err != nil {
 			return nil, fault(err)
 		}
-		join(entries, records, byID)
-		if err := notRestated(ctx, history, records, slices.Collect(maps.Keys(remembered)), asOf); err != nil {
+		records, err = b.asPublished(ctx, history, records, slices.Collect(maps.Keys(remembered)), asOf, func(rec *eventsv1.PriceRecord) bool {
+			served := remembered[rec.GetPrice().CoinId]
+			return rec.GetPrice().Time == served.Second || rec.GetPrice().Time == served.Latest
+		})
+		if err != nil {
 			return nil, err
 		}
+		join(entries, records, byID)
 		for id, served := range remembered {
 			if e := entries[id]; e == nil || e.Price.Time != served.Second || e.Latest.Time != served.Latest {
 				return nil, ErrHistoryBehind
@@ -230,23 +232,14 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 	if err != nil {
 		return nil, fault(err)
 	}
+	records, err = b.asPublished(ctx, history, records, unknown, asOf, func(rec *eventsv1.PriceRecord) bool {
+		return max(rec.GetPrice().Time, rec.GetPrice().Published) <= asOf.UnixNano() && served.Had(rec.Mark)
+	})
+	if err != nil {
+		return nil, err
+	}
 	join(entries, records, byID)
-	return entries, notRestated(ctx, history, records, unknown, asOf)
-}
-
-// notRestated fails where a replay has changed the prices of coins since an instant as of which they were read, or what lies behind them.
-func notRestated(ctx context.Context, history PublishedPrices, records []*eventsv1.PriceRecord, coins []string, asOf time.Time) error {
-	from := asOf.Add(-schemas.PriceRepeat)
-	for _, rec := range records {
-		if at := time.Unix(0, rec.GetPrice().GetTime()); at.Before(from) {
-			from = at
-		}
-	}
-	restated, err := history.Restated(ctx, []string{tablePrices}, coins, from, asOf.Add(time.Nanosecond), asOf)
-	if err != nil || restated.IsZero() {
-		return err
-	}
-	return &AgedOutError{Kept: restatedKept, Since: restated, Instead: "/api/v1/restatements lists what it changed"}
+	return entries, nil
 }
 
 // kept fails where history does not have all prices around an instant: not any more, or not yet.

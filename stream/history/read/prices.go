@@ -130,7 +130,7 @@ func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.T
 		return nil, fmt.Errorf("reading the minutes of prices by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}
 	for _, rec := range minutes {
-		if p := rec.GetPrice(); !priced[p.CoinId] && max(p.Time, p.Published) <= at.UnixNano() && served.had(rec.Mark) {
+		if p := rec.GetPrice(); !priced[p.CoinId] && max(p.Time, p.Published) <= at.UnixNano() && served.Had(rec.Mark) {
 			priced[p.CoinId] = true
 			newest = append(newest, rec)
 		}

@@ -21,8 +21,8 @@ const servedSoon = 10 * time.Minute
 // instant or before.
 type ServedPrices map[int32]int64
 
-// had reports whether what a record of prices.v1 was caused by had been read.
-func (s ServedPrices) had(mark *eventsv1.Mark) bool {
+// Had reports whether what a record of prices.v1 was caused by had been read.
+func (s ServedPrices) Had(mark *eventsv1.Mark) bool {
 	offset, ok := s[mark.Partition]
 	return len(s) == 0 || ok && mark.Offset <= offset
 }

@@ -1,0 +1,153 @@
+package views
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+)
+
+const (
+	// saidSoon is how far back the log is read first for what was published of coins, and saidFor how far for those that it has nothing of there:
+	// an older price is not answered as current.
+	saidSoon = 3 * schemas.PriceRepeat
+	saidFor  = schemas.OwnPriceFor + saidSoon
+	// PublishedWithin is how long after its log time a price is looked for in the log: a fold writes what one input causes at once.
+	PublishedWithin = 30 * time.Second
+	// mostSaid bounds the records that are read of a partition at a time.
+	mostSaid = 400_000
+)
+
+// PriceLog is where prices are read as they were published, which no replay changes.
+type PriceLog interface {
+	// Scan hands the records of a span to visit until it returns false, and returns the offset of the first one. It fails with ErrSpanTooLong
+	// where there are more than the span allows, and with a *HoleError where the log has some no longer.
+	Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bool) (first int64, err error)
+}
+
+// ReadPastFrom makes the price cache read from the log what a replay has changed in history since it was published. It must be called before
+// prices are read as of an instant.
+func (b *PriceCache) ReadPastFrom(log PriceLog) { b.log = log }
+
+// changedByReplay is why something cannot be answered as of an instant before a replay, and what there is instead besides.
+func changedByReplay(restated time.Time, instead string) error {
+	return &AgedOutError{Kept: "what no replay has changed afterwards is kept", Since: restated, Instead: "/api/v1/restatements lists what it changed" + instead}
+}
+
+// asPublished returns records of coins that were read from history as of an instant, with those that a replay may have changed since as the log
+// has them: of each coin the newest with a price that counts, and the newest that counts if it has a reason in place of a price. It fails with an
+// *AgedOutError where the log has them no longer.
+func (b *PriceCache) asPublished(ctx context.Context, history PublishedPrices, records []*eventsv1.PriceRecord, coins []string, asOf time.Time,
+	counts func(*eventsv1.PriceRecord) bool) ([]*eventsv1.PriceRecord, error) {
+	from := asOf.Add(-schemas.PriceRepeat)
+	for _, rec := range records {
+		if at := time.Unix(0, rec.GetPrice().GetTime()); at.Before(from) {
+			from = at
+		}
+	}
+	restated := func(coins []string) (time.Time, error) {
+		return history.Restated(ctx, []string{tablePrices}, coins, from, asOf.Add(time.Nanosecond), asOf)
+	}
+	at, err := restated(coins)
+	if err != nil || at.IsZero() {
+		return records, err
+	}
+	if b.log == nil {
+		return nil, changedByReplay(at, "")
+	}
+	said := newSaid(counts, len(b.nows))
+	for _, back := range []time.Duration{saidSoon, saidFor} {
+		err := said.read(ctx, b.log, said.lacking(coins), asOf.Add(-back), asOf)
+		var hole *HoleError
+		switch {
+		case errors.As(err, &hole), errors.Is(err, ErrSpanTooLong):
+			return nil, changedByReplay(at, "")
+		case err != nil:
+			return nil, err
+		}
+	}
+	lacking := said.lacking(coins)
+	if len(lacking) == 0 {
+		return said.records(), nil
+	}
+	if at, err = restated(lacking); err != nil {
+		return nil, err
+	} else if !at.IsZero() {
+		return nil, changedByReplay(at, "")
+	}
+	records = slices.DeleteFunc(records, func(rec *eventsv1.PriceRecord) bool { return !slices.Contains(lacking, rec.GetPrice().CoinId) })
+	return append(records, said.records()...), nil
+}
+
+// said is what the log has of the prices of coins.
+type said struct {
+	counts     func(*eventsv1.PriceRecord) bool
+	partitions int32
+	// priced are the newest records with a price, newest those of all, by coin id.
+	priced, newest map[string]*eventsv1.PriceRecord
+}
+
+func newSaid(counts func(*eventsv1.PriceRecord) bool, partitions int) *said {
+	return &said{counts: counts, partitions: int32(partitions), priced: map[string]*eventsv1.PriceRecord{}, newest: map[string]*eventsv1.PriceRecord{}}
+}
+
+// lacking are the coins of which no price was found.
+func (s *said) lacking(coins []string) []string {
+	return slices.DeleteFunc(slices.Clone(coins), func(id string) bool { return s.priced[id] != nil })
+}
+
+// read reads what counts of the coins and was published in [from, to], by log time.
+func (s *said) read(ctx context.Context, log PriceLog, coins []string, from, to time.Time) error {
+	wanted := map[int32]map[string]bool{}
+	for _, id := range coins {
+		p := PartitionOf(id, s.partitions)
+		if wanted[p] == nil {
+			wanted[p] = map[string]bool{}
+		}
+		wanted[p][id] = true
+	}
+	for _, p := range slices.Sorted(maps.Keys(wanted)) {
+		span := LogSpan{Topic: schemas.TopicPrices, Partition: p, From: from, To: to.Add(PublishedWithin), Most: mostSaid}
+		if _, err := log.Scan(ctx, span, func(r *kgo.Record) bool {
+			if wanted[p][string(r.Key)] {
+				s.take(r)
+			}
+			return true
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *said) take(r *kgo.Record) {
+	decoded, err := schemas.DecodeRecord(schemas.TopicPrices, r.Value)
+	rec, ok := decoded.(*eventsv1.PriceRecord)
+	if err != nil || !ok || rec.GetPrice() == nil || !s.counts(rec) {
+		return // the sink reports what cannot be read
+	}
+	p := rec.GetPrice()
+	if held := s.newest[p.CoinId]; held == nil || held.GetPrice().Time < p.Time {
+		s.newest[p.CoinId] = rec
+	}
+	if held := s.priced[p.CoinId]; p.Reason == "" && (held == nil || held.GetPrice().Time < p.Time) {
+		s.priced[p.CoinId] = rec
+	}
+}
+
+// records are the newest with a price, and those newer ones that have a reason instead.
+func (s *said) records() []*eventsv1.PriceRecord {
+	all := slices.Collect(maps.Values(s.priced))
+	for id, rec := range s.newest {
+		if s.priced[id] != nil && rec != s.priced[id] {
+			all = append(all, rec)
+		}
+	}
+	return all
+}
