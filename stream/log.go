@@ -65,6 +65,17 @@ func (c Config) LogBounds(ctx context.Context, topics ...string) (starts, ends O
 
 // LogOffsetsFrom are OffsetsFrom of the whole log.
 func (c Config) LogOffsetsFrom(ctx context.Context, at time.Time, topics ...string) (Offsets, error) {
+	return c.logOffsetsFrom(ctx, at, func(int32) bool { return true }, topics...)
+}
+
+// LogOffsetFrom is that of one partition, the archive of which alone is read.
+func (c Config) LogOffsetFrom(ctx context.Context, at time.Time, topic string, partition int32) (int64, error) {
+	offsets, err := c.logOffsetsFrom(ctx, at, func(p int32) bool { return p == partition }, topic)
+	return offsets[topic][partition], err
+}
+
+// logOffsetsFrom looks into the archive of those partitions alone that are wanted; of others the offset is that of the brokers.
+func (c Config) logOffsetsFrom(ctx context.Context, at time.Time, wanted func(partition int32) bool, topics ...string) (Offsets, error) {
 	client, err := c.NewClient()
 	if err != nil {
 		return nil, fmt.Errorf("opening a client: %w", err)
@@ -84,7 +95,7 @@ func (c Config) LogOffsetsFrom(ctx context.Context, at time.Time, topics ...stri
 		}
 		for partition, offset := range partitions {
 			start := held[topic][partition]
-			if start == 0 || offset > start { // the brokers have all of the log, or one before that time and all since
+			if !wanted(partition) || start == 0 || offset > start { // the brokers have all of the log, or one before that time and all since
 				continue
 			}
 			first, err := c.Archive.Start(ctx, topic, partition, start)

@@ -69,7 +69,7 @@ var errSpanEnds = errors.New("the span ends")
 // record that is not older than the span and ends before the first one that is newer, or when visit returns false. The log has them
 // from the brokers or the archive; offsets that neither has are a *stream.HoleError.
 func (l *Log) Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bool) (first int64, err error) {
-	from, err := l.brokers.LogOffsetsFrom(ctx, span.From, span.Topic)
+	first, err = l.brokers.LogOffsetFrom(ctx, span.From, span.Topic, span.Partition)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +77,6 @@ func (l *Log) Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bo
 	if err != nil {
 		return 0, err
 	}
-	first = from[span.Topic][span.Partition]
 	read := 0
 	err = stream.ReadRange(ctx, l.brokers, span.Topic, span.Partition, first, ends[span.Topic][span.Partition], func(r *kgo.Record) error {
 		if read++; read > span.Most {

@@ -16,7 +16,7 @@ import (
 const (
 	// saidSoon is how far back the log is read first for what was published of coins, and saidFor how far for those that it has nothing of there:
 	// an older price is not answered as current.
-	saidSoon = 3 * schemas.PriceRepeat
+	saidSoon = schemas.PriceRepeat + 5*time.Second
 	saidFor  = schemas.OwnPriceFor + saidSoon
 	// PublishedWithin is how long after its log time a price is looked for in the log: a fold writes what one input causes at once.
 	PublishedWithin = 30 * time.Second
@@ -61,9 +61,9 @@ func (b *PriceCache) asPublished(ctx context.Context, history PublishedPrices, r
 	if b.log == nil {
 		return nil, changedByReplay(at, "")
 	}
-	said := newSaid(counts, len(b.nows))
+	said, lacking := newSaid(counts, asOf, len(b.nows)), coins
 	for _, back := range []time.Duration{saidSoon, saidFor} {
-		err := said.read(ctx, b.log, said.lacking(coins), asOf.Add(-back), asOf)
+		err := said.read(ctx, b.log, lacking, asOf.Add(-back))
 		var hole *HoleError
 		switch {
 		case errors.As(err, &hole), errors.Is(err, ErrSpanTooLong):
@@ -71,30 +71,30 @@ func (b *PriceCache) asPublished(ctx context.Context, history PublishedPrices, r
 		case err != nil:
 			return nil, err
 		}
+		if lacking = said.lacking(coins); len(lacking) == 0 {
+			return said.records(), nil
+		}
+		if at, err = restated(lacking); err != nil {
+			return nil, err
+		} else if at.IsZero() {
+			records = slices.DeleteFunc(records, func(rec *eventsv1.PriceRecord) bool { return !slices.Contains(lacking, rec.GetPrice().CoinId) })
+			return append(records, said.records()...), nil
+		}
 	}
-	lacking := said.lacking(coins)
-	if len(lacking) == 0 {
-		return said.records(), nil
-	}
-	if at, err = restated(lacking); err != nil {
-		return nil, err
-	} else if !at.IsZero() {
-		return nil, changedByReplay(at, "")
-	}
-	records = slices.DeleteFunc(records, func(rec *eventsv1.PriceRecord) bool { return !slices.Contains(lacking, rec.GetPrice().CoinId) })
-	return append(records, said.records()...), nil
+	return nil, changedByReplay(at, "")
 }
 
 // said is what the log has of the prices of coins.
 type said struct {
 	counts     func(*eventsv1.PriceRecord) bool
+	asOf       time.Time
 	partitions int32
 	// priced are the newest records with a price, newest those of all, by coin id.
 	priced, newest map[string]*eventsv1.PriceRecord
 }
 
-func newSaid(counts func(*eventsv1.PriceRecord) bool, partitions int) *said {
-	return &said{counts: counts, partitions: int32(partitions), priced: map[string]*eventsv1.PriceRecord{}, newest: map[string]*eventsv1.PriceRecord{}}
+func newSaid(counts func(*eventsv1.PriceRecord) bool, asOf time.Time, partitions int) *said {
+	return &said{counts: counts, asOf: asOf, partitions: int32(partitions), priced: map[string]*eventsv1.PriceRecord{}, newest: map[string]*eventsv1.PriceRecord{}}
 }
 
 // lacking are the coins of which no price was found.
@@ -102,8 +102,8 @@ func (s *said) lacking(coins []string) []string {
 	return slices.DeleteFunc(slices.Clone(coins), func(id string) bool { return s.priced[id] != nil })
 }
 
-// read reads what counts of the coins and was published in [from, to], by log time.
-func (s *said) read(ctx context.Context, log PriceLog, coins []string, from, to time.Time) error {
+// read reads what counts of the coins and was published from a log time on.
+func (s *said) read(ctx context.Context, log PriceLog, coins []string, from time.Time) error {
 	wanted := map[int32]map[string]bool{}
 	for _, id := range coins {
 		p := PartitionOf(id, s.partitions)
@@ -113,12 +113,13 @@ func (s *said) read(ctx context.Context, log PriceLog, coins []string, from, to 
 		wanted[p][id] = true
 	}
 	for _, p := range slices.Sorted(maps.Keys(wanted)) {
-		span := LogSpan{Topic: schemas.TopicPrices, Partition: p, From: from, To: to.Add(PublishedWithin), Most: mostSaid}
+		open := wanted[p] // coins of which nothing later than the instant was seen
+		span := LogSpan{Topic: schemas.TopicPrices, Partition: p, From: from, To: s.asOf.Add(PublishedWithin), Most: mostSaid}
 		if _, err := log.Scan(ctx, span, func(r *kgo.Record) bool {
-			if wanted[p][string(r.Key)] {
-				s.take(r)
+			if id := string(r.Key); open[id] && s.take(r) {
+				delete(open, id)
 			}
-			return true
+			return len(open) > 0
 		}); err != nil {
 			return err
 		}
@@ -126,19 +127,24 @@ func (s *said) read(ctx context.Context, log PriceLog, coins []string, from, to 
 	return nil
 }
 
-func (s *said) take(r *kgo.Record) {
+// take takes a record, and reports whether all that follow of its coin are later than the instant: a fold publishes in the order of log time.
+func (s *said) take(r *kgo.Record) (later bool) {
 	decoded, err := schemas.DecodeRecord(schemas.TopicPrices, r.Value)
 	rec, ok := decoded.(*eventsv1.PriceRecord)
-	if err != nil || !ok || rec.GetPrice() == nil || !s.counts(rec) {
-		return // the sink reports what cannot be read
+	if err != nil || !ok || rec.GetPrice() == nil {
+		return false // the sink reports what cannot be read
 	}
 	p := rec.GetPrice()
+	if !s.counts(rec) {
+		return max(p.Time, p.Published) > s.asOf.UnixNano()
+	}
 	if held := s.newest[p.CoinId]; held == nil || held.GetPrice().Time < p.Time {
 		s.newest[p.CoinId] = rec
 	}
 	if held := s.priced[p.CoinId]; p.Reason == "" && (held == nil || held.GetPrice().Time < p.Time) {
 		s.priced[p.CoinId] = rec
 	}
+	return false
 }
 
 // records are the newest with a price, and those newer ones that have a reason instead.

@@ -108,6 +108,9 @@ func TestGroupsReadBehindTheBroker(t *testing.T) {
 	if from, err = cfg.LogOffsetsFrom(t.Context(), time.UnixMilli(some.MinTime), topic); err != nil || from[topic][1] > some.First || from[topic][1] < some.First-1 {
 		t.Errorf("from the first time of the segment [%d, %d) partition 1 is read from %d, %v", some.First, some.Next, from[topic][1], err)
 	}
+	if one, err := cfg.LogOffsetFrom(t.Context(), time.UnixMilli(some.MinTime), topic, 1); err != nil || one != from[topic][1] {
+		t.Errorf("partition 1 alone is read from %d, %v; want %d", one, err, from[topic][1])
+	}
 
 	gone := catalogs[1].Segments[1]
 	if err := errors.Join(store.Delete(t.Context(), gone.SidecarName()), store.Delete(t.Context(), gone.Data)); err != nil {
