@@ -10,26 +10,26 @@ import (
 // What the log has of a market may be read only when the market was heard already: it counts for one that is off, and for no other.
 func TestADoubtThatIsReadLateCounts(t *testing.T) {
 	now := time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC).UnixNano()
-	guard := NewGuard()
-	guard.Apply(&eventsv1.CoinMarket{Source: "coinpaprika", SourceId: "sol-solana", Price: "200", IngestTime: now})
-	agrees, off := guardedMarket{"kraken", "SOL/USD"}, guardedMarket{"poloniex", "SOL_USD"}
+	conflicts := NewConflictFilter()
+	conflicts.Apply(&eventsv1.CoinMarket{Source: "coinpaprika", SourceId: "sol-solana", Price: "200", IngestTime: now})
+	agrees, off := marketKey{"kraken", "SOL/USD"}, marketKey{"poloniex", "SOL_USD"}
 	for _, c := range []struct {
-		market guardedMarket
+		market marketKey
 		usd    float64
 	}{{agrees, 201}, {off, 2}} {
-		if guard.doubts("solana", c.market, c.usd, now) {
+		if conflicts.doubts("solana", c.market, c.usd, now) {
 			t.Errorf("%v is doubted at once", c.market)
 		}
 	}
-	for _, market := range []guardedMarket{agrees, off} {
-		guard.Remember(market.venue, market.symbol, now-int64(time.Minute))
+	for _, market := range []marketKey{agrees, off} {
+		conflicts.Remember(market.venue, market.symbol, now-int64(time.Minute))
 	}
 	now += int64(time.Second)
-	if guard.doubts("solana", agrees, 201, now) || !guard.doubts("solana", off, 2, now) {
+	if conflicts.doubts("solana", agrees, 201, now) || !conflicts.doubts("solana", off, 2, now) {
 		t.Error("want that the market which is off is doubted, and the other is not")
 	}
 	now += int64(time.Second)
-	if guard.doubts("solana", agrees, 2, now) {
+	if conflicts.doubts("solana", agrees, 2, now) {
 		t.Error("a market that agreed is doubted as soon as it is off")
 	}
 }
