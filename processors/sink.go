@@ -316,8 +316,8 @@ func closedUntil(watermark int64) int64 {
 	return schemas.Minute(max(0, watermark-int64(schemas.AllowedLateness)))
 }
 
-// maxBuried is how much of a record is kept in the dead letters; the whole lies in the log.
-const maxBuried = 64 << 10
+// maxDeadPayload is how much of a record is kept in the dead letters; the whole lies in the log.
+const maxDeadPayload = 64 << 10
 
 // deadLetter makes a dead letter of a record that cannot be decoded. It is a row like those of other records: inserted twice it
 // counts once, and it is not made again once the ledger has come past its record.
@@ -329,7 +329,7 @@ func (m *sinkMember) deadLetter(pos *position, rec *kgo.Record, why error) {
 	if at == 0 {
 		at = rec.Timestamp.UnixNano()
 	}
-	kept := rec.Value[:min(len(rec.Value), maxBuried)]
+	kept := rec.Value[:min(len(rec.Value), maxDeadPayload)]
 	m.batch.bytes += len(kept)
 	m.batch.rows.AddUndecodable(&eventsv1.DeadLetter{
 		Reason: string(schemas.Undecodable), Detail: why.Error(), Payload: kept, Truncated: len(kept) < len(rec.Value), IngestTime: at,

@@ -92,7 +92,7 @@ func TestMillisecondsAndMicrosecondsAreTheSame(t *testing.T) {
 }
 
 // Bad lines are in the dead letters, with line and reason, and nowhere else.
-func TestBadLinesAreBuried(t *testing.T) {
+func TestBadLinesAreDeadLetters(t *testing.T) {
 	w := newWorld(t)
 	lines := strings.Split(strings.TrimSpace(sample(t, "BTCUSDT-1m-2024-01-01.csv")), "\n")
 	bad := map[int]string{ // by line

@@ -338,7 +338,7 @@ type writing struct {
 // run writes what the log does not have of the file, and returns how many candles were written, and how many of a file that it replaces
 // are gone.
 func (w *writing) run(ctx context.Context) (written, withdrawn int64, err error) {
-	if err := w.bury(ctx); err != nil {
+	if err := w.deadLetters(ctx); err != nil {
 		return 0, 0, err
 	}
 	gone := map[marketKey]map[int64]standing{}
@@ -366,13 +366,13 @@ func (w *writing) run(ctx context.Context) (written, withdrawn int64, err error)
 	return written, withdrawn, w.finish(ctx, gone)
 }
 
-// bury writes the dead letters of bad lines that the log does not have.
-func (w *writing) bury(ctx context.Context) error {
+// deadLetters writes the dead letters of bad lines that the log does not have.
+func (w *writing) deadLetters(ctx context.Context) error {
 	if len(w.found.letters) == 0 {
 		return nil
 	}
 	there := map[[16]byte]bool{}
-	err := w.Log.Buried(ctx, source, func(l *eventsv1.DeadLetter) {
+	err := w.Log.DeadLetters(ctx, source, func(l *eventsv1.DeadLetter) {
 		if len(l.EventId) == 16 {
 			there[[16]byte(l.EventId)] = true
 		}
@@ -384,7 +384,7 @@ func (w *writing) bury(ctx context.Context) error {
 	if len(letters) == 0 {
 		return nil
 	}
-	return w.Log.Bury(ctx, letters)
+	return w.Log.WriteDeadLetters(ctx, letters)
 }
 
 // candles writes those behind the last line of each market that the log has, and takes the starts that the file has out of gone.

@@ -116,9 +116,9 @@ func (l *cutLog) Write(ctx context.Context, recs []*eventsv1.BackfillRecord) (ma
 	return ends, err
 }
 
-func (l *cutLog) Bury(ctx context.Context, letters []*eventsv1.DeadLetter) error {
+func (l *cutLog) WriteDeadLetters(ctx context.Context, letters []*eventsv1.DeadLetter) error {
 	n := l.take(len(letters))
-	err := l.ImportLog.Bury(ctx, letters[:n])
+	err := l.ImportLog.WriteDeadLetters(ctx, letters[:n])
 	if err == nil && n < len(letters) {
 		err = errCut
 	}

@@ -194,8 +194,8 @@ func shapeOf(keys []string, within string) shape {
 		add(key, reflect.TypeFor[producers.Num]())
 	}
 	for _, key := range keys {
-		if twin := otherCase(key); !slices.Contains(keys, twin) {
-			add(twin, reflect.TypeFor[ignored]())
+		if other := otherCase(key); !slices.Contains(keys, other) {
+			add(other, reflect.TypeFor[ignored]())
 		}
 	}
 	row := reflect.StructOf(fields)

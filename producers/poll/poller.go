@@ -59,7 +59,7 @@ type Poller struct {
 	read    map[string]time.Time // by path
 	// validators are those of the last response to each request whose records were all written.
 	validators map[requestID]Validators
-	// buried is the digest of the last body in the dead letters: a source that goes on sending it would
+	// lastDeadLetter is the digest of the last body in the dead letters: a source that goes on sending it would
 	// fill them.
 	lastDeadLetter [sha256.Size]byte
 

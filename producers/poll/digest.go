@@ -12,7 +12,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// thing names what a record of a source speaks of: a later record of the same name replaces it. It is empty for
+// entityKey names what a record of a source speaks of: a later record of the same name replaces it. It is empty for
 // records that speak of nothing lasting; rates are among them: that one was unchanged is as much worth as that it changed.
 func entityKey(rec *eventsv1.ReferenceRecord) string {
 	switch b := rec.Body.(type) {
