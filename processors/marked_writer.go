@@ -86,7 +86,7 @@ func (w *markedWriter) write(ctx context.Context, o Output, checkpoint func() *e
 	w.written++
 	hit(w.produceStep)
 	// The wait may be cancelled, a record may not: the client would fail it together with all that is
-	// buffered for its partition, also what other workers go on from, and a hole in the marks of an
+	// buffered for its partition, also what other workers go on from, and a gap in the marks of an
 	// output is never filled.
 	w.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
 		<-w.onTheWay

@@ -29,14 +29,14 @@ type Archive interface {
 	After(ctx context.Context, topic string, partition int32, at time.Time, from, to int64) (int64, error)
 }
 
-// HoleError states that neither the archive nor the broker has some offsets of an archived partition.
-type HoleError struct {
+// OffsetGapError states that neither the archive nor the broker has some offsets of an archived partition.
+type OffsetGapError struct {
 	Topic      string
 	Partition  int32
 	From, Next int64
 }
 
-func (e *HoleError) Error() string {
+func (e *OffsetGapError) Error() string {
 	return fmt.Sprintf("offsets %d to %d of %s/%d are neither in the archive nor on the broker", e.From, e.Next, e.Topic, e.Partition)
 }
 
@@ -123,7 +123,7 @@ func TopicIDs(ctx context.Context, cfg Config, topics ...string) (map[string]str
 }
 
 // ReadRange hands the records of [from, to) of one partition to visit, in order. Of a topic that an archive covers, those that
-// the brokers have no longer come from there, and an offset that neither has is a *HoleError; of other topics, offsets that
+// the brokers have no longer come from there, and an offset that neither has is a *OffsetGapError; of other topics, offsets that
 // retention or compaction removed are passed over.
 func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
 	if from >= to {
@@ -151,7 +151,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, f
 			return nil
 		}
 		if next < start {
-			return &HoleError{Topic: topic, Partition: partition, From: next, Next: min(to, start)}
+			return &OffsetGapError{Topic: topic, Partition: partition, From: next, Next: min(to, start)}
 		}
 		err = ReadBroker(ctx, cfg, topic, partition, next, to, func(r *kgo.Record) error {
 			if r.Offset != next {

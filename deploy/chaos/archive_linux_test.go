@@ -334,7 +334,7 @@ func TestFullArchiveLosesNothing(t *testing.T) {
 	}
 	var givenUp map[string][]archive.Span
 	eventually(t, "a gap that counts each hole of the archive", 2*time.Minute, func() error {
-		givenUp = r.holes(dir)
+		givenUp = r.archiveGaps(dir)
 		want := map[string]int64{}
 		for symbol, spans := range givenUp {
 			for _, span := range spans {
@@ -386,23 +386,23 @@ func (p *program) logged(text string) error {
 	return err
 }
 
-// holes are what the archive lacks between its segments, by topic and partition.
-func (r *round) holes(dir string) map[string][]archive.Span {
+// archiveGaps are what the archive lacks between its segments, by topic and partition.
+func (r *round) archiveGaps(dir string) map[string][]archive.Span {
 	r.t.Helper()
 	store := archive.NewDir(dir)
 	partitions, err := archive.Partitions(r.t.Context(), store)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	holes := map[string][]archive.Span{}
+	archiveGaps := map[string][]archive.Span{}
 	for _, p := range partitions {
 		c, err := archive.Load(r.t.Context(), store, p)
 		if err != nil || len(c.Faults) > 0 {
 			r.t.Fatal(err, c.Faults)
 		}
-		if len(c.Holes) > 0 {
-			holes[p.String()] = c.Holes
+		if len(c.Gaps) > 0 {
+			archiveGaps[p.String()] = c.Gaps
 		}
 	}
-	return holes
+	return archiveGaps
 }

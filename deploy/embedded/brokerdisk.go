@@ -65,7 +65,7 @@ const (
 // brokerDisk is what the broker keeps its log on. An append that fails is cut back and tried again until it succeeds,
 // and the broker, which does everything in one goroutine, does nothing else meanwhile. For kfake itself would answer with
 // an error that ends an idempotent producer's batch, remember the batch's sequence as written all the same, and take the
-// batch behind it: the log would have a hole that no producer fills. And it would leave the torn piece of a state log in
+// batch behind it: the log would have a gap that no producer fills. And it would leave the torn piece of a state log in
 // place and go on behind it, where its next start does not look.
 type brokerDisk struct {
 	log *slog.Logger

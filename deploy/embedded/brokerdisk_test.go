@@ -59,7 +59,7 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // An append that a full disk refuses is cut back, and nothing is taken behind it: when there is room, the log goes on
-// where it was, without a hole, a torn piece or a record that was reported lost to its producer.
+// where it was, without a gap, a torn piece or a record that was reported lost to its producer.
 func TestFullDiskHoldsTheBroker(t *testing.T) {
 	topic := schemas.Topic{Name: "ticks", Partitions: 1, EmbeddedBytes: 1 << 30}
 	dir := t.TempDir()

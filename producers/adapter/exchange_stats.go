@@ -10,7 +10,7 @@ import (
 
 // Reasons of the gaps that an Exchange records.
 const (
-	// GapSequence is a hole in the venue's own numbering.
+	// GapSequence is a gap in the venue's own numbering.
 	GapSequence = "sequence"
 	// GapDisconnect is a connection that was lost.
 	GapDisconnect = "disconnect"

@@ -190,7 +190,7 @@ func (c *connection) read(ctx context.Context) error {
 	}
 }
 
-// count looks for holes in the venue's own numbering.
+// count looks for gaps in the venue's own numbering.
 func (c *connection) count(counts []Count, now int64) {
 	for _, k := range counts {
 		n, err := strconv.ParseUint(string(k.N), 10, 64)

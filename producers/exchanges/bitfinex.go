@@ -54,7 +54,7 @@ var bitfinexRequests = requests{
 	Messages: []string{`{"event":"<verb>",<topics>}`},
 }
 
-// bitfinexSubscribe asks first for a sequence number of the connection at the end of every list, which is the flag 65536: holes are not
+// bitfinexSubscribe asks first for a sequence number of the connection at the end of every list, which is the flag 65536: gaps are not
 // seen otherwise. It does not ask for times: they are when a list was sent, which differs by connection, so that of two producers each
 // would tell the same ticker as another.
 func bitfinexSubscribe(markets []adapter.Instrument) [][]byte {

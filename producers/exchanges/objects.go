@@ -32,7 +32,7 @@ type object struct {
 	NotSpot string
 	// Within is the key of the object around it, or around a list of them; "" is none.
 	Within string
-	// Counted trades are numbered without holes within a market: gaps are seen by their ids.
+	// Counted trades are numbered without gaps within a market: gaps are seen by their ids.
 	Counted bool
 	// NewestFirst is a list that begins with the newest: its events come in the order of time.
 	NewestFirst bool

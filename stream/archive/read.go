@@ -9,7 +9,7 @@ import (
 )
 
 // Read hands the archived records of [from, to) to visit, in order, and returns the offset behind the last one that it
-// handed over, or from if the archive does not have that one. It ends before a hole. Each file that is read whole is
+// handed over, or from if the archive does not have that one. It ends before a gap. Each file that is read whole is
 // compared with its digest; the error is a *DamageError where it differs, and what was handed over before it is to be
 // thrown away then.
 func (c Catalog) Read(ctx context.Context, store Store, from, to int64, visit func(*kgo.Record) error) (next int64, err error) {

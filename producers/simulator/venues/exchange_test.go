@@ -38,7 +38,7 @@ func TestClientGetsWhatItSubscribedToAndNothingElse(t *testing.T) {
 		if m.Product != "" && m.Product != "BTC-USD" {
 			t.Fatalf("got %s, want BTC-USD only", text)
 		}
-		// The snapshot and the feed after it leave no hole.
+		// The snapshot and the feed after it leave no gap.
 		if m.Type == "match" || m.Type == "last_match" {
 			if lastID != 0 && m.ID != lastID+1 {
 				t.Fatalf("trade %d comes after %d", m.ID, lastID)

@@ -45,7 +45,7 @@ type Venue struct {
 	// Open greets a new connection; nil says nothing.
 	Open func(c *Conn)
 	// Receive takes a client's message: it answers, subscribes, closes. No frame is sent meanwhile, so
-	// that a snapshot and the subscription after it leave no hole.
+	// that a snapshot and the subscription after it leave no gap.
 	Receive func(c *Conn, message []byte)
 	// Heartbeat is sent to each connection every HeartbeatEvery; 0 is never.
 	HeartbeatEvery time.Duration
