@@ -215,7 +215,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// complete fails where a range ends behind what the tables have whole.
+// complete fails where a range ends after what the tables have whole.
 func complete(r Request, closed time.Time) error {
 	until := closed.Truncate(time.Second)
 	switch {

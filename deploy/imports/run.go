@@ -173,7 +173,7 @@ type job struct {
 	*Importer
 	request Request
 	known   *state
-	// ends are the offsets behind what was written, by partition.
+	// ends are the offsets after what was written, by partition.
 	ends map[int32]int64
 
 	began, reported time.Time
@@ -387,7 +387,7 @@ func (w *writing) deadLetters(ctx context.Context) error {
 	return w.Log.WriteDeadLetters(ctx, letters)
 }
 
-// candles writes those behind the last line of each market that the log has, and takes the starts that the file has out of gone.
+// candles writes those after the last line of each market that the log has, and takes the starts that the file has out of gone.
 func (w *writing) candles(ctx context.Context, gone map[marketKey]map[int64]standing) (written int64, err error) {
 	reading, err := newReading(w.request, w.file, w.now, w.found)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 type Log interface {
 	// Read hands over all records of the log, those of a venue and base in their order.
 	Read(ctx context.Context, visit func(*eventsv1.BackfillRecord) error) error
-	// Write returns once all records are kept, with the offsets behind them by partition. After an error the first ones of each venue
+	// Write returns once all records are kept, with the offsets after them by partition. After an error the first ones of each venue
 	// and base may be.
 	Write(ctx context.Context, recs []*eventsv1.BackfillRecord) (ends map[int32]int64, err error)
 	// WriteDeadLetters keeps dead letters, and DeadLetters hands over those of a source.

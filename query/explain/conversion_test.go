@@ -11,7 +11,7 @@ import (
 
 // What prices are converted by is what a currency costs, turned round, or the price of a coin.
 func TestConversionsFollowFromRatesAndPrices(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.fixing(&eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "USD", Rate: "1.0837", Date: "2026-11-20", IngestTime: w.Now.UnixNano()})
 	w.Minute(w.Now)

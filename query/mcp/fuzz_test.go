@@ -20,7 +20,7 @@ var protocols = []string{"", "2025-06-18", "2026-07-28", "1999-01-01"}
 // or error beside the id that was sent, an error's number beside its word, and a call's result as its tool's schema
 // says. The seeds are the requests of the scripts, and calls of every tool.
 func FuzzMessage(f *testing.F) {
-	w := newWorld(f)
+	w := newFixture(f)
 	tools, _ := w.list("")
 	schemas := map[string]*jsonschema.Schema{}
 	for _, tool := range tools {

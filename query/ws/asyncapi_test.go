@@ -85,7 +85,7 @@ func (m *messageSchemas) fault(text string) error {
 }
 
 // document reads what a stream says of itself.
-func (w *world) document() []byte {
+func (w *fixture) document() []byte {
 	w.t.Helper()
 	response, err := http.Get("http://" + w.base + DocumentPath)
 	if err != nil {
@@ -99,11 +99,11 @@ func (w *world) document() []byte {
 	return content
 }
 
-// documented is a world with all channels that a test can feed.
-func documented(t *testing.T) *world {
+// documented is a fixture with all channels that a test can feed.
+func documented(t *testing.T) *fixture {
 	coins := scriptCoins(t)
 	candles, market, yields := newCandleLog(coins), &marketLog{name: "market"}, &yieldLog{coins: coins}
-	return newWorld(t, func(s *setup) {
+	return newFixture(t, func(s *setup) {
 		s.coins, s.auth, s.channels = coins, query.AuthOpen, slices.Concat(candles.channels(), market.channels(), yields.channels(), pegChannels(coins))
 	})
 }

@@ -22,7 +22,7 @@ type holds struct {
 // views works out all views by their names.
 func (h holds) views(t testing.TB) map[string]oracle.View {
 	t.Helper()
-	m := world()
+	m := marketFixture()
 	ref, err := oracle.ReadReference(h.reference)
 	if err != nil {
 		t.Fatal(err)
