@@ -293,7 +293,7 @@ func archiving(ctx context.Context, t *testing.T) (r *round, rec *recorder, dir 
 	return r, rec, dir
 }
 
-// While the archive's disk is full, or cannot be written at all, the log keeps what is not archived, and the instance says so;
+// While the archive's disk is full, or cannot be written at all, the log keeps what is not archived, and the instance reports it;
 // with room again all is archived, without a restart. Where that takes so long that the log is three times as large as its
 // bound, its oldest records are given up: exactly those that a gap counts.
 func TestFullArchiveLosesNothing(t *testing.T) {

@@ -74,7 +74,7 @@ type splitRound struct {
 	// operator gives its commands to the first of the processes.
 	operator *operator
 	counts   map[string]int
-	// engineDeaths is how often the engine's log says so far that it died.
+	// engineDeaths is how often the engine's log has reported so far that it died.
 	engineDeaths int
 }
 
@@ -298,7 +298,7 @@ func (r *splitRound) countEngineDeaths() int {
 }
 
 // seeEngine fails the test if the engine has died by itself. Its supervisor starts it again, so that the node lives on: the
-// round goes on too, and shows whether all others survive it. Killing the node kills the supervisor, which says nothing.
+// round goes on too, and shows whether all others survive it. Killing the node kills the supervisor, which reports nothing.
 func (r *splitRound) seeEngine() {
 	r.t.Helper()
 	n := r.cluster.nodes[engineNode]

@@ -312,7 +312,7 @@ func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Ti
 }
 
 // checkAnswerOfThePast compares the answer of an instant with the explanation of its price: it has that price, its age as it was then,
-// and the inputs of the newest record, which may say why there is no newer price.
+// and the inputs of the newest record, which may state why there is no newer price.
 func checkAnswerOfThePast(t *testing.T, cfg config.Config, key string, asOf time.Time, x *prices.Explanation, newest explainedRow) {
 	t.Helper()
 	path := "/api/v1/prices/" + x.CoinID + "?asOf=" + asOf.Format(time.RFC3339Nano)

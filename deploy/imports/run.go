@@ -435,7 +435,7 @@ func record(candle *eventsv1.BackfillRecord_Candle) *eventsv1.BackfillRecord {
 	return &eventsv1.BackfillRecord{Producer: source, Body: candle}
 }
 
-// withdraw says of candles that an earlier file of the name had and this one has not, that there are none.
+// withdraw records that candles that an earlier file of the name had and this one has not are gone.
 func (w *writing) withdraw(ctx context.Context, gone map[marketKey]map[int64]standing) error {
 	var batch []*eventsv1.BackfillRecord
 	for _, of := range w.found.order {
@@ -460,7 +460,7 @@ func (w *writing) withdraw(ctx context.Context, gone map[marketKey]map[int64]sta
 	return w.write(ctx, batch)
 }
 
-// finish says of every market that its candles are written.
+// finish records for every market that its candles are written.
 func (w *writing) finish(ctx context.Context, gone map[marketKey]map[int64]standing) error {
 	var batch []*eventsv1.BackfillRecord
 	for _, of := range w.found.order {

@@ -71,7 +71,7 @@ func listOf(t *testing.T, venue adapter.Venue, address string) (all []adapter.In
 	return all
 }
 
-// A market that a simulated venue delists or halts is told apart, in SQL, from one that only nobody trades: from the venue's list over the records of it to the views.
+// A market that a simulated venue delists or halts is distinguished, in SQL, from one that is only not traded: from the venue's list over the records of it to the views.
 func TestDelistedAndHaltedMarketsAreToldFromQuietOnes(t *testing.T) {
 	t.Run("delisted", func(t *testing.T) { toldFromQuiet(t, provider.Faults{Delisted: true}, "gone", "", "not_listed") })
 	t.Run("halted", func(t *testing.T) {

@@ -18,7 +18,7 @@ type ArchiveStatus struct {
 	TopicID   string `json:"topicId"`
 	Partition int32  `json:"partition"`
 	Segments  int    `json:"segments"`
-	// First is the offset of the first record, Next that behind the last.
+	// First is the offset of the first record, Next that after the last.
 	First int64 `json:"first"`
 	Next  int64 `json:"next"`
 	// Bytes is the size of the segments' files.

@@ -36,7 +36,7 @@ type Input struct {
 
 const second = int64(time.Second)
 
-// freshFor is how long a market counts after it was heard, lead how far ahead of the log's now it can have been heard.
+// freshFor is how long a market counts after it was received, lead how far ahead of the log's now it can have been received.
 const (
 	freshFor = 120 * second
 	lead     = 10 * second
@@ -45,7 +45,7 @@ const (
 // marketTick is one tick of a market, with its numbers read once.
 type marketTick struct {
 	heard, happened int64
-	at              int64   // the log's now when it was heard
+	at              int64   // the log's now when it was received
 	price           float64 // of a trade, or a ticker's last; 0 for none
 	bid, ask        float64
 	quoted          bool
@@ -57,7 +57,7 @@ type marketTick struct {
 	noRate          bool
 	partition       int32
 	offset          int64
-	// What of it was news when it was heard: newer than all that was known and still fresh.
+	// What of it was news when it was received: newer than all that was known and still fresh.
 	newPrice, newQuote, newVolume bool
 	// judged reports whether a second was evaluated since.
 	judged bool
@@ -137,7 +137,7 @@ func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 	p.heard[r.CoinId][id] = append(history, s)
 }
 
-// lastOf is the last that says something.
+// lastOf is the last that has a value.
 func lastOf(history []marketTick, has func(marketTick) bool) (marketTick, bool) {
 	for i := len(history) - 1; i >= 0; i-- {
 		if has(history[i]) {
@@ -147,7 +147,7 @@ func lastOf(history []marketTick, has func(marketTick) bool) (marketTick, bool) 
 	return marketTick{}, false
 }
 
-// older reports whether something is not news: no longer fresh, heard before what was known and is still
+// older reports whether something is not news: no longer fresh, received before what was known and is still
 // fresh, or within 5 s of it and by its own time before.
 func (s marketTick) older(history []marketTick, has func(marketTick) bool) bool {
 	if s.at-s.heard > freshFor {
@@ -160,7 +160,7 @@ func (s marketTick) older(history []marketTick, has func(marketTick) bool) bool 
 	return s.heard < than.heard || s.happened != 0 && s.happened < than.happened && s.heard-than.heard <= 5*second
 }
 
-// judge bounds by how much what was heard since the last evaluated second is ahead of this one.
+// judge bounds by how much what was received since the last evaluated second is ahead of this one.
 func judge(history []marketTick, at int64) {
 	for i := range history {
 		if s := &history[i]; !s.judged {
@@ -180,7 +180,7 @@ func float(text string) float64 {
 	return f
 }
 
-// watermark is the least of all origins', 0 until each was heard.
+// watermark is the least of all origins', 0 until each was received.
 func (p *partition) watermark() int64 {
 	if len(p.watermarks) < origins {
 		return 0
@@ -248,7 +248,7 @@ type view struct {
 	quoteUsable    bool
 	volumeUSD      float64
 	spread         float64
-	// silent states that it was not heard for longer than its pace allows; alive is 1 less what its age takes.
+	// silent states that nothing was received of it for longer than its pace allows; alive is 1 less what its age takes.
 	silent bool
 	alive  float64
 }
@@ -329,7 +329,7 @@ func priceOf(markets map[marketID][]marketTick, at int64) Price {
 
 // patience is for how long a market may be silent: eight times the mean time between the seconds in which it sent a
 // value, in the 40 s up to the last of them; 30 s at least, two minutes at most. It is not known of one that
-// was heard more than 10 s after the last value.
+// was received more than 10 s after the last value.
 func patience(history []marketTick, heard int64) int64 {
 	times, first, last := int64(0), int64(0), int64(0)
 	for i := len(history) - 1; i >= 0; i-- {
@@ -354,7 +354,7 @@ func patience(history []marketTick, heard int64) int64 {
 	return min(max(320*second/times, 30*second), freshFor)
 }
 
-// look is what a market sends in one second, from all that was heard of it in the two minutes before.
+// look is what a market sends in one second, from all that was received of it in the two minutes before.
 func look(id marketID, history []marketTick, now int64) (view, bool) {
 	v := view{Input: Input{Provider: id.provider, Symbol: id.symbol}}
 	low, high := math.Inf(1), math.Inf(-1)

@@ -20,7 +20,7 @@ const (
 	referenceWait = 30 * second
 	// idsFor is how long the id of a trade is remembered after it was last read.
 	idsFor = 180 * second
-	// reorderFor is how far apart what a market sends can be heard in another order than it happened in.
+	// reorderFor is how far apart what a market sends can be received in another order than it happened in.
 	reorderFor = 5 * second
 )
 
@@ -237,8 +237,8 @@ func (q *quoteFold) fixing(currency string, at int64) (float64, bool) {
 // quotePart is the newest of one part of a market: its last price, its quote or its volume; nil before the first.
 type quotePart struct{ *quoteTick }
 
-// heardIn is when it counts as heard in a later second: by a clock that does not count, it could have been
-// heard far ahead.
+// heardIn is when it counts as received in a later second: by a clock that does not count, it could have been
+// received far ahead.
 func (p quotePart) heardIn(at int64) int64 {
 	if at > p.second {
 		return p.heard()
@@ -352,7 +352,7 @@ func valueOf(in *eventsv1.PriceInput) {
 	in.PriceUsd = in.Value * in.Rate
 }
 
-// agreed is the rule of prices: it orders inputs, says of each what became of it, and the price if there is one.
+// agreed is the rule of prices: it orders inputs, and returns what became of each, and the price if there is one.
 func agreed(inputs []*eventsv1.PriceInput) (float64, bool) {
 	sort.Slice(inputs, func(i, j int) bool {
 		a, b := inputs[i], inputs[j]

@@ -25,7 +25,7 @@ func (ref Reference) rates() []dated {
 		at, err := time.Parse("2006-01-02", f.Date)
 		digits := f.Rate
 		if whole, part, _ := strings.Cut(f.Rate, "."); len(part) > 18 {
-			digits = whole + "." + part[:18] // what is behind them is cut
+			digits = whole + "." + part[:18] // what follows them is cut
 		}
 		exact, ok := new(big.Rat).SetString(digits)
 		if err != nil || !ok || exact.Sign() <= 0 {

@@ -64,7 +64,7 @@ var (
 	seriesTo        = chapters[len(chapters)-1].begin.Add(93 * time.Minute)
 )
 
-// shows reads a view, or what the store says of pegs.
+// shows reads a view, or what the store states of pegs.
 func (l *live) shows(name string, want oracle.View) oracle.View {
 	l.t.Helper()
 	ctx := l.t.Context()

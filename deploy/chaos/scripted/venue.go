@@ -169,7 +169,7 @@ func (v *Venue) Parade(n int) {
 	}
 }
 
-// Silence stops all that the venue says of a base's markets, also to those who ask; or ends that.
+// Silence stops all that the venue sends of a base's markets, also to those who ask; or ends that.
 func (v *Venue) Silence(base string, silent bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
