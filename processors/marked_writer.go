@@ -43,12 +43,12 @@ type markedWriter struct {
 	err error
 }
 
-// newMarkedWriter goes on behind the marks that the log holds.
+// newMarkedWriter goes on after the marks that the log holds.
 func newMarkedWriter(name string, producer recordWriter, last map[outputID]*eventsv1.Mark) *markedWriter {
 	return &markedWriter{name: name, last: last, producer: producer, onTheWay: make(chan struct{}, maxOnTheWay)}
 }
 
-// holds states that the log has all that an input at an offset causes, as the outputs behind it show.
+// holds states that the log has all that an input at an offset causes, as the outputs after it show.
 func (w *markedWriter) holds(offset int64) bool {
 	for _, mark := range w.last {
 		if mark == nil || mark.Offset <= offset {

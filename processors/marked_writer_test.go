@@ -16,7 +16,7 @@ import (
 )
 
 // What was handed over is written, in the order of its marks and without a gap, although the context of those who handed
-// it over ends before it leaves the process: others may go on behind it.
+// it over ends before it leaves the process: others may go on after it.
 func TestEndedContextLeavesNoHoleInTheMarks(t *testing.T) {
 	log, _ := newLog(t)
 	producer, err := log.NewClient(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),

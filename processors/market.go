@@ -20,9 +20,9 @@ const (
 	paceMemory = schemas.FreshFor + schemas.MaxLead + paceSpan*time.Second
 	// paceTimes is how many times its mean interval a market may be silent: by chance it would be so once in e^8 times.
 	paceTimes = 8
-	// leastFresh is the least that a market counts after it was last heard; schemas.FreshFor is the most.
+	// leastFresh is the least that a market counts after it was last received; schemas.FreshFor is the most.
 	leastFresh = 30 * time.Second
-	// maxReorder is how far apart ticks of one market can be heard in another order than they
+	// maxReorder is how far apart ticks of one market can be received in another order than they
 	// happened in: within a frame, or between two channels of a venue.
 	maxReorder = 5 * time.Second
 )
@@ -55,7 +55,7 @@ type extremes struct {
 	low, high float64
 }
 
-// Apply takes one tick at a log time. A state that is repeated counts as heard; one that is outdated
+// Apply takes one tick at a log time. A state that is repeated counts as received; one that is outdated
 // changes nothing.
 //
 // What was received while a correction excludes the market, and what before and after, never count together: with the first tick of the other
@@ -83,7 +83,7 @@ func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64)
 		if t.Bid != "" || t.Ask != "" {
 			m.setQuote(t, now)
 		}
-		// One that was heard before the one that is known, as a spool sends it, would outlive its time.
+		// One that was received before the one that is known, as a spool sends it, would outlive its time.
 		if (t.VolumeBase != "" || t.VolumeQuote != "") && t.IngestTime >= m.volumeHeard {
 			m.volumeBase, m.volumeQuote, m.volumeHeard = number(t.VolumeBase), number(t.VolumeQuote), t.IngestTime
 		}
@@ -91,7 +91,7 @@ func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64)
 }
 
 // Expire forgets the parts that are no longer fresh in a second that is evaluated. Nothing may rest on
-// what was heard longer ago: a fold that was rewound does not know it. So an ingest time that lies
+// what was received longer ago: a fold that was rewound does not know it. So an ingest time that lies
 // ahead of all clocks that count, by a producer whose own does not, counts as schemas.MaxLead ahead and no more.
 //
 // Only a second that is evaluated judges that: where all producers were away, their first ticks come
@@ -138,7 +138,7 @@ func (m *Market) setQuote(t *eventsv1.Tick, now int64) {
 }
 
 // outdated reports whether a tick is no longer fresh, as one that a spool kept for long, or older than what
-// was heard before it: by ingest time, or by its own within maxReorder. Beyond that the newer by ingest time is what the venue sends now, or a venue that
+// was received before it: by ingest time, or by its own within maxReorder. Beyond that the newer by ingest time is what the venue sends now, or a venue that
 // puts its clock back would hold its last price for ever; and a fold that was rewound would not know
 // the older one that was to be ignored.
 func outdated(t *eventsv1.Tick, heard, event, now int64) bool {
@@ -183,11 +183,11 @@ func (m *Market) range60(now int64) float64 {
 // Silent reports whether neither trade nor quote is left after Expire.
 func (m *Market) Silent() bool { return m.lastHeard == 0 && m.quoteHeard == 0 }
 
-// FreshFor is how long the market counts after it was last heard, by its own pace: paceTimes the mean interval between
+// FreshFor is how long the market counts after it was last received, by its own pace: paceTimes the mean interval between
 // seconds of log time in which it sent a value, in the paceSpan up to the newest of them.
 //
-// Nothing is known of its pace where the newest value lies more than schemas.MaxLead before it was last heard. Ticks that come before the
-// first clock behind a leap of log time are noted in the second before it, which may be any time ago: so what a fold that was
+// Nothing is known of its pace where the newest value lies more than schemas.MaxLead before it was last received. Ticks that come before the
+// first clock after a leap of log time are noted in the second before it, which may be any time ago: so what a fold that was
 // rewound knows is the same.
 func (m *Market) FreshFor() time.Duration {
 	n := len(m.seconds)

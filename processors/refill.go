@@ -62,7 +62,7 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 			})
 			var gap *stream.OffsetGapError
 			switch {
-			case errors.As(err, &gap): // what is lost is no reason to leave out what is behind it
+			case errors.As(err, &gap): // what is lost is no reason to leave out what follows it
 				r.Logger.Warn("the log has a hole", "topic", topic.Name, "partition", p, "from", gap.From, "next", gap.Next)
 				start = gap.Next
 				continue

@@ -51,7 +51,7 @@ var quoteMarkets = []struct{ venue, symbol, base, quote, price string }{
 }
 
 // dsecondsLog makes minutes of a log: producers that pause and start anew, one with a fast clock, ticks that were
-// heard earlier or later than the log says, and times when nobody writes.
+// received earlier or later than the log states, and times when nobody writes.
 func dsecondsLog(t *rapid.T) *secondsLog {
 	l := &secondsLog{}
 	now := secondsBegin

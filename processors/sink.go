@@ -21,7 +21,7 @@ import (
 )
 
 // Bounds of a sink's batch: large ones cost less a row, small ones are seen sooner. Two batches are
-// held, one that is filled and one that is written; what is behind them waits in the log.
+// held, one that is filled and one that is written; what comes after them waits in the log.
 const (
 	sinkMaxRows  = 50_000
 	sinkMaxBytes = 16 << 20 // of records; prices with all their inputs are large
@@ -420,7 +420,7 @@ func (m *sinkMember) land(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if f.err != nil {
-		return f.err // it stays: with what comes behind it the ledger would come past rows that are not kept
+		return f.err // it stays: with what comes after it the ledger would come past rows that are not kept
 	}
 	m.flight = nil
 	for _, p := range f.batch.progress {

@@ -55,7 +55,7 @@ func deadLetters(t testing.TB, store *history.Store) []string {
 	return got
 }
 
-// Whatever lies in a topic, its reader goes on: what is behind it has its rows, also after a restart, and each record that
+// Whatever lies in a topic, its reader goes on: what comes after it has its rows, also after a restart, and each record that
 // cannot be decoded is in the dead letters once.
 func TestUndecodableRecordsAreDeadLettersOnce(t *testing.T) {
 	log, producer := newLog(t)

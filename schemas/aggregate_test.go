@@ -21,7 +21,7 @@ var at = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC).UnixNano()
 
 func ago(d time.Duration) int64 { return at - int64(d) }
 
-// traded is a market in USD with a last price that was just heard.
+// traded is a market in USD with a last price that was just received.
 func traded(provider string, last float64) *eventsv1.PriceInput {
 	return &eventsv1.PriceInput{Provider: provider, Symbol: "BTC-USD", QuoteId: schemas.USD, Last: last, LastHeard: at, Rate: 1}
 }

@@ -10,7 +10,7 @@ import (
 // This file is frozen: records state that they were made by version 1, and testdata/aggregate/v1.json holds what it
 // gives to the last bit. A rule that is to change becomes another version.
 
-// AggregateV1 is version 1 of the aggregation: a market counts in full until two minutes after it was last heard.
+// AggregateV1 is version 1 of the aggregation: a market counts in full until two minutes after it was last received.
 // It is called as Aggregate is.
 func AggregateV1(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*eventsv1.PriceInput) {
 	inputs = slices.DeleteFunc(inputs, func(in *eventsv1.PriceInput) bool { return !Fresh(in, now) })

@@ -77,7 +77,7 @@ func aggregateV2(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 	return out, inputs
 }
 
-// span is how long a market counts after it was last heard, in nanoseconds.
+// span is how long a market counts after it was last received, in nanoseconds.
 func span(in *eventsv1.PriceInput) int64 {
 	if in.FreshFor <= 0 || in.FreshFor > int64(FreshFor) {
 		return int64(FreshFor)

@@ -51,7 +51,7 @@ type FiatRate struct {
 // FiatReading states when a source was last read and how often it is, both as Unix nanoseconds; 0 is not known.
 type FiatReading struct{ Read, Interval int64 }
 
-// fiatInterval is how often a source that sets rates within a day is taken to be read if nothing says it.
+// fiatInterval is how often a source that sets rates within a day is taken to be read if nothing states it.
 const fiatInterval = int64(15 * time.Minute)
 
 // BlendFiat makes one rate a currency of the newest fixings of each source, at a time (Unix nanoseconds).

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// goesOn is a member of which one partition goes on and the other does not, until the group was told often enough.
+// goesOn is a member of which one partition goes on and the other does not, until the group was notified often enough.
 type goesOn struct {
 	at     int64
 	enough func() bool
@@ -46,7 +46,7 @@ func (h *goesOn) Done() map[int32]int64 {
 	return map[int32]int64{0: 7, 1: h.at}
 }
 
-// A group is told of an offset where it changed, and of all again where it refused: a partition without records would show a lag for ever.
+// A group is notified of an offset where it changed, and of all again where it refused: a partition without records would show a lag for ever.
 func TestGroupsAreToldWhatChangedAndWhatTheyRefused(t *testing.T) {
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "ticks"))
 	if err != nil {

@@ -137,7 +137,7 @@ func (o *oracle) describe(reported *eventsv1.Rate, minute int64) described {
 	return d
 }
 
-// last is the newest answer of a rate by the end of a minute, and when one was heard last.
+// last is the newest answer of a rate by the end of a minute, and when one was received last.
 func (o *oracle) last(key string, minute int64) (last answer, heard int64, ok bool) {
 	for _, a := range o.answers[key] {
 		if a.minute > minute {
@@ -211,7 +211,7 @@ func (o *oracle) rollups(key string, all facts) {
 			spans[start] = append(spans[start], a.apy)
 		}
 		for start, apys := range spans {
-			// It is published in the first minute that ends with it or behind it, and is of what the rate was in the last minute
+			// It is published in the first minute that ends with it or after it, and is of what the rate was in the last minute
 			// that ends with it or before.
 			var at, within int64
 			for _, m := range o.minutes {

@@ -33,7 +33,7 @@ type fold struct {
 	ahead []aheadTrade
 }
 
-// aheadTrade is a trade of a minute start that came when the log's now was heard.
+// aheadTrade is a trade of a minute start that came when the log's now was received.
 type aheadTrade struct {
 	trade        *eventsv1.ResolvedTick
 	start, heard int64

@@ -286,7 +286,7 @@ func (f *fold) remember(minute int64, out *processors.Outputs) {
 	write()
 }
 
-// due reports whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
+// due reports whether a minute of the hour lies after the last minute that was closed and not after this one. Minutes of
 // silence are never closed.
 func (f *fold) due(minute, slot int64) bool {
 	const length, hour = int64(time.Minute), int64(minutesPerHour)

@@ -88,7 +88,7 @@ func closeMinute(t testing.TB, fold processors.MinuteFold, m logMinute, backward
 // memory is how far back the inputs and the output are read at a start.
 const memory = processors.StateEvery + 2*time.Minute
 
-// takeOver makes a fold that goes on behind minutes[at] from what was written up to there.
+// takeOver makes a fold that goes on after minutes[at] from what was written up to there.
 func takeOver(t testing.TB, minutes []logMinute, written []output, at int) processors.MinuteFold {
 	t.Helper()
 	from := 0
@@ -126,7 +126,7 @@ var (
 	generatedCoins = []string{"bitcoin", "ethereum", "solana", "uniswap", "chainlink", "dogecoin", "usd-coin"}
 )
 
-// random is a few hours with all that goes wrong in them: minutes that nobody heard, protocols that come, change their
+// random is a few hours with all that goes wrong in them: minutes that nobody received, protocols that come, change their
 // category and go, words that are taken back, nonsense, rates that end, expire, are shadowed and come back.
 func random(seed uint64, length int) []logMinute {
 	w := &generator{
@@ -211,7 +211,7 @@ func (w *generator) words() {
 		id := generatedCoins[w.IntN(len(generatedCoins))]
 		known, _ := schemas.Coins().ByID(id)
 		record := &eventsv1.Coin{Source: "coingecko", SourceId: id, Symbol: known.Symbol, Name: known.Name, Part: []string{"list", "detail"}[w.IntN(2)]}
-		if w.IntN(2) == 0 && id != "usd-coin" { // an id that goes on behind the name USDC would prove nothing
+		if w.IntN(2) == 0 && id != "usd-coin" { // an id that goes on after the name USDC would prove nothing
 			record.Source = "some-source"
 		}
 		record.Categories = [][]string{nil, {"DeFi"}, {"Memes"}, {"Memes", "Decentralized Finance (DeFi)"}}[w.IntN(4)]

@@ -31,7 +31,7 @@ func Minutes(table *schemas.CoinTable) *processors.Minutes {
 	}
 }
 
-// New makes the fold. Whether a coin is a stablecoin, the table says.
+// New makes the fold. The table states whether a coin is a stablecoin.
 func New(table *schemas.CoinTable) processors.MinuteFold {
 	return &fold{table: table, byRate: map[rateKey]*variant{}, loaded: map[rateKey]int64{}}
 }
@@ -118,7 +118,7 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	if out != nil && f.closed != 0 {
 		for midnight := nextMidnight(f.closed); midnight < minute; midnight += day {
 			if !f.fix(midnight, minute, out) {
-				break // nothing was heard since, so nothing counts on the days after it either
+				break // nothing was received since, so nothing counts on the days after it either
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package markets says each minute what every coin and the whole market are worth: it joins the closed candles of our own
+// Package markets states each minute what every coin and the whole market are worth: it joins the closed candles of our own
 // prices with what sources report of supplies, volumes and changes. A row is written when it changes, and once an hour with
 // all that the next rows are made from, so the last hour of markets.v1 is enough to go on.
 //
@@ -51,7 +51,7 @@ type fold struct {
 // minute, and to look at 20,000 that lie scattered in memory would cost more than to fold those that have.
 type watch struct {
 	coin *coin
-	// expires is the minute after which the row changes though nothing is heard, activeUntil the last one in which the coin
+	// expires is the minute after which the row changes though nothing is received, activeUntil the last one in which the coin
 	// counts as active.
 	expires, activeUntil int64
 	// markets is how many of our venues' make the price.
@@ -188,7 +188,7 @@ func (f *fold) place() {
 	}
 }
 
-// due reports whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
+// due reports whether a minute of the hour lies after the last minute that was closed and not after this one. Minutes of
 // silence are never closed.
 func (f *fold) due(minute int64, slot uint8) bool {
 	const length, hour = int64(time.Minute), int64(minutesPerHour)

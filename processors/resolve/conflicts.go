@@ -121,7 +121,7 @@ func (g *ConflictFilter) doubts(coinID string, market marketKey, usd float64, no
 	return now-o.since >= int64(doubtAfter) && c.agreed(now)
 }
 
-// sinceBefore is since when a market that is heard after a silence has been off: its price before is not "on end", unless it was doubted.
+// sinceBefore is since when a market that is received after a silence has been off: its price before is not "on end", unless it was doubted.
 func (g *ConflictFilter) sinceBefore(market marketKey, last *opinion, now int64) int64 {
 	at, was := g.before[market]
 	delete(g.before, market)
@@ -134,7 +134,7 @@ func (g *ConflictFilter) sinceBefore(market marketKey, last *opinion, now int64)
 	return 0
 }
 
-// agreed reports whether at least as many venues agree with the reference as do not, of those that are heard.
+// agreed reports whether at least as many venues agree with the reference as do not, of those that are received.
 func (c *referenceCoin) agreed(now int64) bool {
 	off := map[string]bool{}
 	for m, o := range c.markets {

@@ -7,7 +7,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// What the log has of a market may be read only when the market was heard already: it counts for one that is off, and for no other.
+// What the log has of a market may be read only when the market was received already: it counts for one that is off, and for no other.
 func TestADoubtThatIsReadLateCounts(t *testing.T) {
 	now := time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC).UnixNano()
 	conflicts := NewConflictFilter()

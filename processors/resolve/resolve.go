@@ -22,7 +22,7 @@ const (
 	deadPulse = 10
 )
 
-// Rate is what one unit of a quote asset costs in USD, and where quotes.v1 says so.
+// Rate is what one unit of a quote asset costs in USD, and where quotes.v1 reports it.
 type Rate struct {
 	USD float64
 	// Time is the second that the rate was evaluated in, Unix nanoseconds.
@@ -168,7 +168,7 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	if f.corrections.Excluded(t.Venue, t.Symbol, t.IngestTime, f.clocks.Now()) {
 		flags |= schemas.Excluded
 	}
-	// What an operator or the table says of this very venue is not doubted, but counts against others.
+	// What an operator or the table states of this very venue is not doubted, but counts against others.
 	if flags&schemas.Excluded == 0 && f.doubted(resolved.CoinId, t, resolved.Rate) && f.names.bySymbol(t.Venue, t.Base, f.clocks.Now()) {
 		resolved.CoinId = ""
 		flags |= schemas.Unmapped | schemas.Doubtful

@@ -235,7 +235,7 @@ func checkCatalogs(t *testing.T, cfg stream.Config, store archive.Store) (catalo
 }
 
 // Offsets in the middle of the broker's log that it does not have, here those of the ends of transactions, are named exactly, so
-// that a reader may go on behind them.
+// that a reader may go on after them.
 func TestAHoleInsideTheBrokerIsNamed(t *testing.T) {
 	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
 	store, _ := dir(t)

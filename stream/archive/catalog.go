@@ -29,7 +29,7 @@ type Catalog struct {
 // Span is the offsets [From, Next).
 type Span struct{ From, Next int64 }
 
-// First is the offset of the first archived record, Next that behind the last; both are 0 if there is none.
+// First is the offset of the first archived record, Next that after the last; both are 0 if there is none.
 func (c Catalog) First() int64 {
 	if len(c.Segments) == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (c Catalog) First() int64 {
 	return c.Segments[0].First
 }
 
-// Next is the offset behind the last archived record.
+// Next is the offset after the last archived record.
 func (c Catalog) Next() int64 { return c.Last().Next }
 
 // Last is the last segment, or the zero Segment.

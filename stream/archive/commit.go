@@ -47,7 +47,7 @@ func Commit(ctx context.Context, store Store, of Partition, before Segment, firs
 	return commitAfter(ctx, store, of, before, first, schema, records, func() error { return nil })
 }
 
-// commitAfter does what Commit says, and calls written once the file is there, just before the sidecar commits it. Its error is
+// commitAfter does what Commit does, and calls written once the file is there, just before the sidecar commits it. Its error is
 // a failure of the log's.
 func commitAfter(
 	ctx context.Context, store Store, of Partition, before Segment, first int64, schema string, records iter.Seq2[*kgo.Record, error], written func() error,

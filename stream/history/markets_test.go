@@ -430,7 +430,7 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 		`('shaky','2026-03-01 11:59:00.000000000','list','https://shaky',0,false,'no route',1000,10,'2026-03-01 11:59:01.000000000')`)
 }
 
-// The blend in SQL is the formula's, for whatever sources say, in whatever order.
+// The blend in SQL is the formula's, for whatever sources state, in whatever order.
 func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

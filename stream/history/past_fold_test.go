@@ -242,7 +242,7 @@ func (w *pastFixture) live() {
 		}
 		w.minute++
 	}
-	// Rows may be there long before the ledger says so; nobody may take them for closed.
+	// Rows may be there long before the ledger reports it; nobody may take them for closed.
 	w.batches = append(w.batches, records)
 	for _, r := range records {
 		w.oracle.add(r)

@@ -68,7 +68,7 @@ const lostSuffix = "!"
 type Range struct{ From, Next int64 }
 
 // Put keeps the records that are newer than what is kept; those of one partition are in the order of
-// the log. Covered says, per partition, of which stretch they are all that matter. It returns the
+// the log. Covered states, per partition, of which stretch they are all that matter. It returns the
 // partitions whose cache lacks what lies before that stretch, since it was flushed or never filled:
 // a reader does not take it for complete until a Put covers them from 0. An error that is
 // stream.ErrUnavailable leaves open what was kept: put the same again.

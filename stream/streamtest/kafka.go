@@ -66,8 +66,8 @@ func StartKafka(t testing.TB) *KafkaProcess {
 	return broker
 }
 
-// StartKafkaBehind starts a broker for t alone that has one more address, behind, where it tells clients to come by way, HOST:PORT: what
-// lies between the two can be disturbed. Who asks at Addr is told that one.
+// StartKafkaBehind starts a broker for t alone that has one more address, behind, to which it directs clients by way, HOST:PORT: what
+// lies between the two can be disturbed. Who asks at Addr is given that one.
 func StartKafkaBehind(t testing.TB, way string) (broker *KafkaProcess, behind string) {
 	t.Helper()
 	broker, err := startKafka(findKafka(t), t.TempDir(), kafkaListener{way: way})

@@ -24,7 +24,7 @@ type passStart struct {
 	closed time.Time
 }
 
-// foldedPart is what past_folds says of a part.
+// foldedPart is what past_folds states of a part.
 type foldedPart struct {
 	stamp  uint64
 	quotes []string

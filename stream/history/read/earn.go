@@ -117,7 +117,7 @@ func (r Reader) EarnFixingsOf(ctx context.Context, date time.Time) ([]*eventsv1.
 
 const earnFixingColumns = "day, segment, revision, time, median, tvl_weighted, provider_count, tvl_usd, methodology_version, supersedes, reason, simulated"
 
-// scanEarnFixing scans the columns of a fixing, and those behind them into more.
+// scanEarnFixing scans the columns of a fixing, and those after them into more.
 func scanEarnFixing(rows driver.Rows, more ...any) (*eventsv1.EarnFixing, error) {
 	f := &eventsv1.EarnFixing{}
 	var date, end time.Time
