@@ -112,7 +112,7 @@ type Deps struct {
 	// Plans by name; DefaultPlans or a changed copy.
 	Plans     map[string]limits.Plan
 	Endpoints []Endpoint
-	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others, which can ask
+	// Mount adds routes that are not endpoints (sockets, pages) ahead of all others, which can ask
 	// the server who is served; nil for none.
 	Mount func(fiber.Router, *Server)
 	// Mounted describes those of these routes that belong into the OpenAPI document.

@@ -31,7 +31,7 @@ func NewImportLog(cfg stream.Config, clock producers.Clock) (*ImportLog, error) 
 }
 
 // Write writes candles and files, those of a venue and base in their order, and returns once every in-sync replica has all of
-// them: the offsets behind them, by partition. After an error, or a death, the first ones of each venue and base are in the log.
+// them: the offsets after them, by partition. After an error, or a death, the first ones of each venue and base are in the log.
 func (l *ImportLog) Write(ctx context.Context, recs []*eventsv1.BackfillRecord) (map[int32]int64, error) {
 	now := l.clock.Now().Truncate(time.Millisecond)
 	batch := make([]*kgo.Record, len(recs))

@@ -123,7 +123,7 @@ func (p *Poller) Stats() SourceStats {
 	return stats
 }
 
-// Run reads what the log holds, then polls until ctx ends, which is no error.
+// Run reads what the log holds, then polls until ctx ends, which is not an error.
 func (p *Poller) Run(ctx context.Context) error {
 	if err := p.out.Known(ctx, p.recall); err != nil {
 		if ctx.Err() != nil {

@@ -142,7 +142,7 @@ func (w *pastFixture) ask(coin schemas.Coin) {
 	}
 }
 
-// What is known now of the time up to an instant has what was back-filled since, and nothing of behind it; an answer as of then has neither.
+// What is known now of the time up to an instant has what was back-filled since, and nothing of after it; an answer as of then has neither.
 func TestLatestKnowledgeOfThePast(t *testing.T) {
 	w := &pastFixture{fixture: newFixture(t), Rand: streamtest.Rand(t)}
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

@@ -33,7 +33,7 @@ func (w *fixture) drawn(random *rand.Rand, start time.Time, minutes int) {
 	end := start.Add(time.Duration(minutes) * time.Minute)
 	w.close(end.UnixNano())
 	w.Must(w.Store.Conn().Exec(w.T.Context(), "INSERT INTO ledger (sink, generation, log_partition, next_offset, closed_until) SELECT 'candles.v1', 0, number, 1, ? FROM numbers(8)", end))
-	for at := end; at.Before(end.Add(100 * time.Second)); at = at.Add(time.Duration(2+random.IntN(20)) * time.Second) { // none in the second behind the first
+	for at := end; at.Before(end.Add(100 * time.Second)); at = at.Add(time.Duration(2+random.IntN(20)) * time.Second) { // none in the second after the first
 		w.Now = at
 		w.tick("bitcoin", "kraken", "BTC/USD", price*(1+(random.Float64()-0.5)/100), "USD", 1)
 		w.publish("bitcoin")
@@ -159,7 +159,7 @@ func TestChartsNameWhatTheyLack(t *testing.T) {
 	})
 }
 
-// venueCandles are candles of a venue of one length, each of another price, that start at and behind a time.
+// venueCandles are candles of a venue of one length, each of another price, that start at and after a time.
 func (w *fixture) venueCandles(length time.Duration, start time.Time, n int) {
 	w.T.Helper()
 	var batch rows.Batch

@@ -130,7 +130,7 @@ func TestAnswersExplainTheirNumbers(t *testing.T) {
 	// As of before there is another row.
 	w.reproduced("earn/okx:tether:lending/okx-earn:USDT/flexible/rate", "?asOf="+w.Now.Add(-time.Second).Format(time.RFC3339Nano), true)
 
-	// What became of an offer counts, though its entry says nothing of it.
+	// What became of an offer counts, though its entry reports nothing of it.
 	silent := schemas.NewEarnVariant(w.offered(&eventsv1.Rate{Source: "gate-earn", Project: "gate", Category: "staking", Pool: "ETH", Symbol: "ETH", CoinId: "ethereum", Raw: "0.03", RawUnit: "apy_fraction",
 		Interval: int64(time.Hour), IngestTime: w.Now.UnixNano()}), schemas.Minute(w.Now.UnixNano())+2*minute)
 	silent.Status = schemas.EarnSilent
@@ -160,7 +160,7 @@ func TestNumbersThatDifferAreNotReproduced(t *testing.T) {
 	}
 }
 
-// An answer is the one without explanations, and they are added to it: at most 20, the others are counted; what is no number of ours is no reason to fail.
+// An answer is the one without explanations, and they are added to it: at most 20, the others are counted; what is not a number of ours is no reason to fail.
 func TestExplanationsAreAddedToAnAnswer(t *testing.T) {
 	w := newFixture(t)
 	w.stable(rand.New(rand.NewPCG(3, 4)))

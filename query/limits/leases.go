@@ -37,8 +37,8 @@ const (
 	admitPatience = 150 * time.Millisecond
 	// askAgain is the least time between two questions where the first brought nothing.
 	askAgain = 20 * time.Millisecond
-	// A pool is asked only by who knows the replicas as of freshFor ago. One that heard nothing of the store for contactFor
-	// counts on what it may use by itself; one that was not heard by the others for silentAfter is counted on to do so.
+	// A pool is asked only by who knows the replicas as of freshFor ago. One that received nothing from the store for contactFor
+	// counts on what it may use by itself; one of which the others received nothing for silentAfter is counted on to do so.
 	freshFor    = int64(500 * time.Millisecond)
 	contactFor  = int64(time.Second)
 	silentAfter = time.Second
@@ -171,7 +171,7 @@ func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 	// A share is lowered first and reported then, so that the others never count on less.
 	b.Have, b.Want = before.share, before.count
 	sent := s.clock()
-	// Others take it for one that answers as soon as the store has heard this.
+	// Others take it for one that answers as soon as the store has received this.
 	b.Behind = s.behind || before.at != never && sent-before.at > contactFor/2
 	s.behind = b.Behind
 	ctx, cancel := context.WithTimeout(ctx, askPatience)

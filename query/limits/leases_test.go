@@ -488,7 +488,7 @@ func TestAnEndedReplicaClosesAnEmptiedPoolForItsWindow(t *testing.T) {
 	})
 }
 
-// While the store is not heard, a missed replica cannot come back; that time is added to what is left of the wait for it, which
+// While nothing is received from the store, a missed replica cannot come back; that time is added to what is left of the wait for it, which
 // does not begin again.
 func TestAGapProlongsTheWaitForAMissedReplicaByItself(t *testing.T) {
 	const second = int64(time.Second)

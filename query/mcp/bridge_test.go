@@ -64,7 +64,7 @@ func testBridgeReportsItsServersFaults(t *testing.T, w *fixture) {
 	if _, err := mcp.NewBridge(t.Context(), w.base+"/nosuch", ""); err == nil || !strings.Contains(err.Error(), "/nosuch/mcp/tools.json answers 404") {
 		t.Errorf("got %v, want the address and its status", err)
 	}
-	// A server that answers the catalog, then something that is no frame, then nothing at all.
+	// A server that answers the catalog, then something that is not a frame, then nothing at all.
 	half := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		if in.Method == http.MethodPost {
 			http.Error(out, "bad gateway", http.StatusBadGateway)

@@ -56,7 +56,7 @@ func FuzzMessage(f *testing.F) {
 // errorWords are the numbers of errors that a request can be blamed for, and the words beside them.
 var errorWords = map[int]string{-32700: "parse_error", -32600: "invalid_request", -32020: "invalid_request", -32022: "invalid_request", -32601: "method_not_found", -32602: "invalid_params", 40400: "not_found"}
 
-// faultOf reports how an answer is none that the protocol knows for a request; nil where it is one.
+// faultOf reports how an answer is not one that the protocol knows for a request; nil where it is one.
 func faultOf(schemas map[string]*jsonschema.Schema, body string, response *http.Response, answer []byte) error {
 	switch response.StatusCode {
 	case http.StatusRequestEntityTooLarge: // refused by the server before the handler sees it, as any path's

@@ -35,7 +35,7 @@ type fixture struct {
 	linkTime atomic.Int64
 }
 
-// answers are what the endpoints answer, by operation; an operation that is left out is none of this server.
+// answers are what the endpoints answer, by operation; an operation that is left out is not served.
 type answers map[string]string
 
 // usual is an instance on the simulator with one coin.

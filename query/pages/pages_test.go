@@ -79,7 +79,7 @@ func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
 				t.Errorf("%s lacks %q:\n%.4000s", path, want, page)
 			}
 		}
-		// Prices are no rates.
+		// Prices are not rates.
 		if strings.Contains(page, "99999.5") || strings.Contains(page, "0.9987") {
 			t.Errorf("%s shows a price among the rates:\n%.4000s", path, page)
 		}

@@ -44,7 +44,7 @@ func newFixture(t testing.TB) *querytest.Fixture {
 	return w
 }
 
-// states replace the unit of providers, which is no neighbour of this one.
+// states replace the unit of providers, which is not a neighbour of this one.
 type states struct{}
 
 func (states) All(context.Context, time.Time) ([]views.ProviderState, error) {

@@ -153,7 +153,7 @@ func TestSocketsWithoutAKeyAreLimited(t *testing.T) {
 	if err == nil || answer == nil || answer.StatusCode != http.StatusServiceUnavailable {
 		t.Fatalf("the fourth socket without a key: got %v, %v, want 503", answer, err)
 	}
-	w.open(dialing{key: key}).until(typeInitial) // one with a key is no stranger
+	w.open(dialing{key: key}).until(typeInitial) // one with a key is not a stranger
 	waiting[0].send(`{"type":"auth","key":"` + key + `"}`)
 	waiting[0].until(typeInitial) // nor is one that sent it
 	w.open(dialing{})

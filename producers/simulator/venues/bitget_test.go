@@ -101,7 +101,7 @@ func TestBitgetAcknowledgesEachChannel(t *testing.T) {
 	}
 }
 
-// A snapshot is the newest first, and the updates go on behind it without a gap.
+// A snapshot is the newest first, and the updates go on after it without a gap.
 func TestBitgetUpdatesFollowTheSnapshot(t *testing.T) {
 	x := open(t, 1, bitget()).exchanges[0]
 	c := x.pretend(t)

@@ -53,7 +53,7 @@ func TestClientGetsWhatItSubscribedToAndNothingElse(t *testing.T) {
 	}
 }
 
-// steppedClock moves by a second when it is told to, as a clock that waits for what is delivered.
+// steppedClock moves by a second when it is asked to, as a clock that waits for what is delivered.
 type steppedClock struct {
 	now   time.Time
 	timer chan time.Time

@@ -44,7 +44,7 @@ func TestFaultEndsByItself(t *testing.T) {
 	}
 }
 
-// A venue that hangs does not answer later what it was asked meanwhile: it has not heard it.
+// A venue that hangs does not answer later what it was asked meanwhile: it has not received it.
 func TestSilentVenueHearsNothing(t *testing.T) {
 	x := serve(t, coinbase())
 	x.SetFaults(provider.Faults{Silence: true})
@@ -61,7 +61,7 @@ func TestSilentVenueHearsNothing(t *testing.T) {
 	}
 }
 
-// A market that was delisted is neither on the list nor in the feed, one that is halted is on the list and says so; both are back when the fault has ended.
+// A market that was delisted is neither on the list nor in the feed, one that is halted is on the list and reports it; both are back when the fault has ended.
 func TestDelistedAndHaltedMarketsAreNotHeard(t *testing.T) {
 	s := open(t, 1, coinbase())
 	x := s.exchanges[0]

@@ -141,7 +141,7 @@ func (x *Exchange) passing(from, to time.Time) {
 	}
 }
 
-// texts are what a client heard since it was asked last.
+// texts are what a client received since it was asked last.
 func (c client) texts() (texts []string) {
 	for _, m := range c.heardSince() {
 		if !m.last {
