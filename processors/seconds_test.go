@@ -80,15 +80,15 @@ func dsecondsLog(t *rapid.T) *secondsLog {
 		for range rapid.IntRange(0, 3).Draw(t, "ticks") {
 			i := rapid.IntRange(0, len(quoteMarkets)-1).Draw(t, "market")
 			m := quoteMarkets[i]
-			heard := now
+			receivedAt := now
 			if odd > 18 {
-				heard = heard.Add(time.Duration(rapid.IntRange(-300, 20).Draw(t, "by")) * time.Second)
+				receivedAt = receivedAt.Add(time.Duration(rapid.IntRange(-300, 20).Draw(t, "by")) * time.Second)
 			}
 			l.add(t, i%secondsPartitions, &eventsv1.RawRecord{Producer: m.venue, Epoch: epochs[m.venue], Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{
 				Venue: m.venue, Symbol: m.symbol, Base: m.base, Quote: m.quote, Kind: eventsv1.TickKind_TICK_KIND_TRADE,
 				EventId: fmt.Appendf(nil, "%08d%08d", i, rapid.IntRange(1, 300).Draw(t, "id")),
 				Price:   fmt.Sprintf("%s%d", withPoint(m.price), rapid.IntRange(1, 9).Draw(t, "digit")), Size: "1",
-				EventTime: heard.UnixNano(), IngestTime: heard.UnixNano(),
+				EventTime: receivedAt.UnixNano(), IngestTime: receivedAt.UnixNano(),
 			}}})
 		}
 	}

@@ -200,7 +200,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		ErrorHandler: func(c *fiber.Ctx, err error) error {
 			status := s.fail(c.Context(), err)
 			if conn, ok := c.Context().Conn().(*lazyConn); ok && (status == http.StatusRequestEntityTooLarge || status == http.StatusRequestHeaderFieldsTooLarge) {
-				conn.unheard.Store(true)
+				conn.unread.Store(true)
 			}
 			m.requests.WithLabelValues("none", strconv.Itoa(status)).Inc()
 			return nil

@@ -153,7 +153,7 @@ func withoutExcluded(rule func([]*eventsv1.PriceInput, int64) (Aggregated, []*ev
 
 // Fresh reports whether a market was received at most FreshFor before now (Unix nanoseconds).
 func Fresh(in *eventsv1.PriceInput, now int64) bool {
-	return heardLately(in.LastHeard, now) || heardLately(in.QuoteHeard, now)
+	return receivedLately(in.LastHeard, now) || receivedLately(in.QuoteHeard, now)
 }
 
 // QuoteAged reports whether the bid and ask of an input were too old to count in a price that a version of the aggregation (see
@@ -166,7 +166,9 @@ func QuoteAged(version uint32, in *eventsv1.PriceInput, made int64) bool {
 	return in.QuoteHeard == 0 || made-in.QuoteHeard > longest
 }
 
-func heardLately(heard, now int64) bool { return heard != 0 && now-heard <= int64(FreshFor) }
+func receivedLately(receivedAt, now int64) bool {
+	return receivedAt != 0 && now-receivedAt <= int64(FreshFor)
+}
 
 // quoteUsable reports whether the quote was received within a span (nanoseconds) before now, is uncrossed and no wider than MaxSpread.
 func quoteUsable(in *eventsv1.PriceInput, now, span int64) bool {

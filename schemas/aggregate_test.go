@@ -201,7 +201,7 @@ func inputsGen() *rapid.Generator[[]*eventsv1.PriceInput] {
 			}
 			return level * rapid.Float64Range(0.97, 1.03).Draw(t, label)
 		}
-		heard := func(label string) int64 {
+		receivedAt := func(label string) int64 {
 			return ago(time.Duration(rapid.Int64Range(-int64(10*time.Second), int64(150*time.Second)).Draw(t, label)))
 		}
 		var inputs []*eventsv1.PriceInput
@@ -216,10 +216,10 @@ func inputsGen() *rapid.Generator[[]*eventsv1.PriceInput] {
 					Volume24H: rapid.Float64Range(0, 1e9).Draw(t, "volume"),
 				}
 				if rapid.Bool().Draw(t, "traded") {
-					in.Last, in.LastHeard = price("last"), heard("last heard")
+					in.Last, in.LastHeard = price("last"), receivedAt("last heard")
 				}
 				if rapid.Bool().Draw(t, "quoted") {
-					in.Bid, in.QuoteHeard = price("bid"), heard("quote heard")
+					in.Bid, in.QuoteHeard = price("bid"), receivedAt("quote heard")
 					in.Ask = in.Bid * rapid.Float64Range(0.98, 1.2).Draw(t, "spread")
 				}
 				inputs = append(inputs, in)

@@ -78,7 +78,7 @@ func AggregateV1(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 // spread: a print of a minute ago must not count against the quotes of this second.
 func valueV1(in *eventsv1.PriceInput, now int64) {
 	in.Value, in.PriceUsd, in.Accepted, in.Reason, in.Basis, in.DeviationPct = 0, 0, false, "", "", 0
-	hasLast := in.Last > 0 && heardLately(in.LastHeard, now)
+	hasLast := in.Last > 0 && receivedLately(in.LastHeard, now)
 	usable := quoteUsable(in, now, int64(FreshFor))
 	switch {
 	case usable && hasLast && in.Last < in.Bid:

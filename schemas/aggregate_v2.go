@@ -95,7 +95,7 @@ func valueV2(in *eventsv1.PriceInput, now int64) {
 		return
 	}
 	usable := quoteUsable(in, now, span(in))
-	hasLast := in.Last > 0 && heardLately(in.LastHeard, now) && (usable || now-in.LastHeard <= span(in))
+	hasLast := in.Last > 0 && receivedLately(in.LastHeard, now) && (usable || now-in.LastHeard <= span(in))
 	switch {
 	case usable && hasLast && in.Last < in.Bid:
 		in.Value, in.Basis = in.Bid, BasisBid

@@ -372,7 +372,7 @@ func (o *outage) check(t *testing.T) {
 	o.settle()
 	var result report
 	o.checkEvents(&result)
-	o.checkHeard(&result, heardByAll)
+	o.checkReceived(&result, receivedByAll)
 	o.checkViews(&result)
 	o.checkAcknowledged()
 	o.rest.check(t)

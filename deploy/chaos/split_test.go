@@ -144,7 +144,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	t.Logf("settled after %v", time.Since(began).Round(time.Second))
 	result := report{Test: t.Name(), Seed: seed, Steps: r.counts, Kills: kills}
 	r.checkEvents(&result)
-	r.checkHeard(&result, heardByKilled)
+	r.checkReceived(&result, receivedByKilled)
 	published := r.checkViews(&result)
 	r.checkSources(&result)
 	r.operator.checkFolds(&result)

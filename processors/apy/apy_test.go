@@ -73,16 +73,16 @@ func (r *reader) Read(line string) error {
 		if err != nil {
 			return err
 		}
-		heard := int64(0)
+		received := int64(0)
 		if at, ok := options["at"]; ok {
-			if heard, err = minute(at); err != nil {
+			if received, err = minute(at); err != nil {
 				return err
 			}
 		}
 		reported := &eventsv1.Rate{
 			Source: words[1], Pool: words[2], Raw: words[3], RawUnit: option("unit", "apy_percent"), Compounding: option("compounding", ""), Reward: option("reward", ""),
 			Category: option("category", "lending"), Symbol: option("symbol", "ETH"), CoinId: option("coin", ""), Project: option("project", words[1]), TvlUsd: option("tvl", ""),
-			Interval: int64(every), IngestTime: heard, Past: options["past"] == "yes",
+			Interval: int64(every), IngestTime: received, Past: options["past"] == "yes",
 		}
 		r.open = append(r.open, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: reported}})
 	case "project":

@@ -196,8 +196,8 @@ func (m *machine) tick(c command) error {
 		t.VolumeBase, t.VolumeQuote = c.option("volume"), c.option("turnover")
 	}
 	var err error
-	if heard := c.option("heard"); heard != "" {
-		if t.IngestTime, err = Time(heard); err != nil {
+	if received := c.option("heard"); received != "" {
+		if t.IngestTime, err = Time(received); err != nil {
 			return err
 		}
 		m.now = max(m.now, t.IngestTime)

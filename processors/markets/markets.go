@@ -58,9 +58,9 @@ type watch struct {
 	markets uint32
 	// slot is the minute of the hour in which the state is written.
 	slot uint8
-	// heard states that an input came in the open minute, fresh that the row is of the one that is closed, empty that
+	// received states that an input came in the open minute, fresh that the row is of the one that is closed, empty that
 	// nothing is remembered.
-	heard, fresh, empty, simulated bool
+	received, fresh, empty, simulated bool
 }
 
 // coin is one coin with its newest row.
@@ -105,7 +105,7 @@ func (f *fold) Load(rec eventsv1.Marked) {
 	case *eventsv1.MarketRecord_Market:
 		if r.State != nil {
 			c := f.coin(body.Market.CoinId)
-			c.state, c.loaded, f.watched[c.place].heard = *schemas.RecallCoinState(r.State), r.State.Minute, true
+			c.state, c.loaded, f.watched[c.place].received = *schemas.RecallCoinState(r.State), r.State.Minute, true
 		}
 	case *eventsv1.MarketRecord_Summary:
 		if r.State != nil {
@@ -124,7 +124,7 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 		if candle := r.GetCandle(); candle != nil {
 			if c := f.coin(candle.CoinId); minute > c.loaded {
 				c.state.AddCandle(candle)
-				f.watched[c.place].heard = true
+				f.watched[c.place].received = true
 			}
 		}
 	case *eventsv1.ReferenceRecord:
@@ -137,7 +137,7 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 			return
 		}
 		if c := f.coin(id); minute > c.loaded && c.state.Observe(reported) {
-			f.watched[c.place].heard = true
+			f.watched[c.place].received = true
 		}
 	}
 }
@@ -151,8 +151,8 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	}
 	for i := range f.watched {
 		w := &f.watched[i]
-		w.fresh = w.heard || minute > w.expires || f.due(minute, w.slot)
-		w.heard = false
+		w.fresh = w.received || minute > w.expires || f.due(minute, w.slot)
+		w.received = false
 		if w.fresh {
 			f.evaluate(w, minute)
 			f.move(w.coin)

@@ -45,10 +45,10 @@ type referenceCoin struct {
 type marketKey struct{ venue, symbol string }
 
 // opinion is the market's last price against the reference: since when it has been off, 0 where it agrees.
-type opinion struct{ heard, since int64 }
+type opinion struct{ received, since int64 }
 
 // doubted means that it was off for long enough when it was last received.
-func (o *opinion) doubted() bool { return o.since != 0 && o.heard-o.since >= int64(doubtAfter) }
+func (o *opinion) doubted() bool { return o.since != 0 && o.received-o.since >= int64(doubtAfter) }
 
 // NewConflictFilter knows no reference yet, and doubts nothing.
 func NewConflictFilter() *ConflictFilter {
@@ -106,11 +106,11 @@ func (g *ConflictFilter) doubts(coinID string, market marketKey, usd float64, no
 		return false
 	}
 	o := c.markets[market]
-	if o == nil || now-o.heard > int64(schemas.FreshFor) {
+	if o == nil || now-o.received > int64(schemas.FreshFor) {
 		o = &opinion{since: g.sinceBefore(market, o, now)}
 		c.markets[market] = o
 	}
-	o.heard = now
+	o.received = now
 	if math.Abs(usd-c.price)/c.price <= schemas.MaxDeviation {
 		o.since = 0
 		return false
@@ -128,7 +128,7 @@ func (g *ConflictFilter) sinceBefore(market marketKey, last *opinion, now int64)
 	switch {
 	case was && now-at <= int64(silentFor):
 		return at - int64(doubtAfter)
-	case last != nil && last.doubted() && now-last.heard <= int64(silentFor):
+	case last != nil && last.doubted() && now-last.received <= int64(silentFor):
 		return last.since
 	}
 	return 0
@@ -138,8 +138,8 @@ func (g *ConflictFilter) sinceBefore(market marketKey, last *opinion, now int64)
 func (c *referenceCoin) agreed(now int64) bool {
 	off := map[string]bool{}
 	for m, o := range c.markets {
-		if now-o.heard > int64(schemas.FreshFor) {
-			if !o.doubted() || now-o.heard > int64(silentFor) {
+		if now-o.received > int64(schemas.FreshFor) {
+			if !o.doubted() || now-o.received > int64(silentFor) {
 				delete(c.markets, m)
 			}
 			continue

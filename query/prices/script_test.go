@@ -187,16 +187,16 @@ func (w *fixture) pulse() {
 func (w *fixture) market(coin string, words []string) {
 	w.offset++
 	in := &eventsv1.PriceInput{Provider: words[0], Symbol: words[1], QuoteId: words[2], Rate: 1, Offset: w.offset}
-	heard := w.now.UnixNano()
+	received := w.now.UnixNano()
 	for _, word := range words[3:] {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
 		case "bid":
-			in.Bid, in.QuoteHeard = w.number(value), heard
+			in.Bid, in.QuoteHeard = w.number(value), received
 		case "ask":
 			in.Ask = w.number(value)
 		case "last":
-			in.Last, in.LastHeard, in.EventTime = w.number(value), heard, heard-int64(40*time.Millisecond)
+			in.Last, in.LastHeard, in.EventTime = w.number(value), received, received-int64(40*time.Millisecond)
 		case "rate":
 			in.Rate = w.number(value)
 			in.Unpriced = in.Rate == 0

@@ -80,10 +80,10 @@ func (w *pastFixture) offers(random *rand.Rand, end time.Time) (records []minute
 				if random.IntN(3) == 0 {
 					continue
 				}
-				heard := end.Add(-time.Duration(random.Int64N(int64(time.Minute)))).UnixNano()
+				received := end.Add(-time.Duration(random.Int64N(int64(time.Minute)))).UnixNano()
 				records = append(records, &eventsv1.RateRecord{Mark: w.mark(end), Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{
 					Provider: provider, Source: provider, Category: category, CoinId: coin, Symbol: "S", ProviderSymbol: "S", Pool: fmt.Sprint(coin, i%2), Apy: random.Float64() * 9, Time: end.UnixNano(),
-					Heard: heard, Ended: random.IntN(9) == 0, Said: &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: int64(40 * time.Second), IngestTime: heard}}}})
+					Heard: received, Ended: random.IntN(9) == 0, Said: &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: int64(40 * time.Second), IngestTime: received}}}})
 			}
 		}
 	}

@@ -61,10 +61,10 @@ func (l *inputsLog) second(w *fixture, price float64) {
 	for _, coin := range []string{"bitcoin", "ethereum"} {
 		p := &eventsv1.Price{CoinId: coin, Method: 2, Time: w.now.Load() * int64(time.Second), Inputs: []*eventsv1.PriceInput{}}
 		for i, venue := range []string{"bitstamp", "coinbase", "kraken"} {
-			heard := w.now.Load()*int64(time.Second) - int64(time.Second)/2
+			receivedAt := w.now.Load()*int64(time.Second) - int64(time.Second)/2
 			at := price + float64(i)
-			p.Inputs = append(p.Inputs, &eventsv1.PriceInput{Provider: venue, Symbol: "X/USD", QuoteId: schemas.USD, Bid: at, Ask: at, Last: at, QuoteHeard: heard, LastHeard: heard, EventTime: heard,
-				Rate: 1, RateTime: heard, Partition: 2, Offset: 7, FreshFor: int64(schemas.FreshFor)})
+			p.Inputs = append(p.Inputs, &eventsv1.PriceInput{Provider: venue, Symbol: "X/USD", QuoteId: schemas.USD, Bid: at, Ask: at, Last: at, QuoteHeard: receivedAt, LastHeard: receivedAt, EventTime: receivedAt,
+				Rate: 1, RateTime: receivedAt, Partition: 2, Offset: 7, FreshFor: int64(schemas.FreshFor)})
 		}
 		result, inputs, _ := schemas.AggregateBy(2, p.Inputs, p.Time)
 		p.Inputs = inputs

@@ -215,11 +215,11 @@ func TestHeartbeatsAreSentInTime(t *testing.T) {
 	c := x.pretend(t)
 	c.beat = simulatortest.Noon
 	c.send(`{"method":"subscribe","params":{"channel":"trade","symbol":["BTC/USD"]}}`)
-	c.heardSince()
+	c.receivedSince()
 	beats := 0
 	for i := range 100 {
 		x.maintain(simulatortest.Noon.Add(time.Duration(i) * 100 * time.Millisecond))
-		for _, m := range c.heardSince() {
+		for _, m := range c.receivedSince() {
 			if string(m.bytes) == `{"channel":"heartbeat"}` {
 				beats++
 			}
@@ -235,12 +235,12 @@ func TestVenueMisbehavesOnDemand(t *testing.T) {
 	x := s.exchanges[0]
 	c := x.pretend(t)
 	c.send(subscribeBTC)
-	c.heardSince()
+	c.receivedSince()
 	at := simulatortest.Noon
 	frames := func() (n, unreadable int) {
 		at = at.Add(5 * time.Second)
 		x.pump(at)
-		for _, m := range c.heardSince() {
+		for _, m := range c.receivedSince() {
 			n++
 			var f struct{ Type string }
 			if json.Unmarshal(m.bytes, &f) != nil || f.Type == "" {

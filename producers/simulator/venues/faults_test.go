@@ -68,9 +68,9 @@ func TestDelistedAndHaltedMarketsAreNotHeard(t *testing.T) {
 	stays, leaves := x.markets[0].Symbol, x.markets[leaveEvery-1].Symbol
 	c := x.pretend(t)
 	c.send(`{"type":"subscribe","product_ids":["` + stays + `","` + leaves + `"],"channels":["matches","ticker"]}`)
-	c.heardSince()
+	c.receivedSince()
 	at := simulatortest.Noon
-	heard := func() (ofStaying, ofLeaving int) {
+	received := func() (ofStaying, ofLeaving int) {
 		at = at.Add(10 * time.Minute)
 		x.pump(at)
 		for _, text := range c.texts() {
@@ -112,7 +112,7 @@ func TestDelistedAndHaltedMarketsAreNotHeard(t *testing.T) {
 		if got := ask(t, s, "/coinbase/products/"+leaves+"/ticker", &ticker); got != test.ticker {
 			t.Errorf("%+v: asked for the ticker of the one that leaves it answers %d, want %d", test.faults, got, test.ticker)
 		}
-		if a, b := heard(); a == 0 || (b == 0) == (test.ticker == http.StatusOK) {
+		if a, b := received(); a == 0 || (b == 0) == (test.ticker == http.StatusOK) {
 			t.Errorf("%+v: %d frames of one that stays, %d of one that leaves", test.faults, a, b)
 		}
 	}
