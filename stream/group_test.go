@@ -21,7 +21,7 @@ type goesOn struct {
 	enough func() bool
 }
 
-var errToldEnough = errors.New("the group was told often enough")
+var errNotifiedEnough = errors.New("the group was told often enough")
 
 func (*goesOn) Assigned(_ context.Context, partitions []int32) (map[int32]int64, error) {
 	starts := map[int32]int64{}
@@ -36,7 +36,7 @@ func (*goesOn) Lost(context.Context, []int32)                       {}
 
 func (h *goesOn) Due(context.Context) error {
 	if h.enough() {
-		return errToldEnough
+		return errNotifiedEnough
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func TestGroupsAreToldWhatChangedAndWhatTheyRefused(t *testing.T) {
 		defer mu.Unlock()
 		return len(told) >= 3
 	}}
-	if err := RunGroup(ctx, Config{Brokers: cluster.ListenAddrs(), ClientID: "test"}, "group", "ticks", h); !errors.Is(err, errToldEnough) {
+	if err := RunGroup(ctx, Config{Brokers: cluster.ListenAddrs(), ClientID: "test"}, "group", "ticks", h); !errors.Is(err, errNotifiedEnough) {
 		t.Fatalf("the member ended with %v after the group was told of %v", err, told)
 	}
 	mu.Lock()

@@ -61,7 +61,7 @@ const (
 	windowSlack = admitPatience
 )
 
-// sharing is what a limiter needs to admit within limits that it shares with other replicas.
+// leaseManager is what a limiter needs to admit within limits that it shares with other replicas.
 //
 // Of every limit a replica may use its share, 1/n for n replicas, without asking anybody. Where a budget needs more at one
 // replica, that limit becomes a pool in the store: all replicas report to it what they admitted, give up their
