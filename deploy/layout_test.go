@@ -372,7 +372,7 @@ var started = clock.Now
 	}
 }
 
-// clockRead is a place where code looks at the machine's clock, or waits by it. function is its name behind that of its
+// clockRead is a place where code looks at the machine's clock, or waits by it. function is its name after that of its
 // receiver's type, empty outside of functions.
 type clockRead struct {
 	function, name string
@@ -467,7 +467,7 @@ func TestFoldersCanBeSurveyed(t *testing.T) {
 	}
 }
 
-// A name that fits everything says nothing, and what has no place collects behind it.
+// A name that fits everything describes nothing, and what has no place collects under it.
 func TestPackagesAreNamedAfterWhatTheyPromise(t *testing.T) {
 	t.Attr("tier", "layout")
 	vague := regexp.MustCompile(`^(data|info|managers?|utils?|common|helpers?|misc)$`)

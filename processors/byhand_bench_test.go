@@ -50,7 +50,7 @@ func newByHand() *byHand {
 	return h
 }
 
-// scaled reads a decimal number with up to 18 digits behind the point, as the table keeps it.
+// scaled reads a decimal number with up to 18 digits after the point, as the table keeps it.
 func scaled(text string) proto.Nullable[proto.Decimal128] {
 	if text == "" {
 		return proto.Null[proto.Decimal128]()

@@ -4,7 +4,7 @@ import "slices"
 
 // Origins joins the clocks that the writers of a derived partition forwarded into it: now is the
 // greatest, the watermark the least of all of them. The watermark stays 0 until every
-// origin was heard. It is not safe for concurrent use.
+// origin was received. It is not safe for concurrent use.
 type Origins struct {
 	watermarks []int64
 	now        int64
@@ -31,5 +31,5 @@ func (o *Origins) Observe(partition int32, now, watermark int64) (moved bool) {
 // Now is the greatest clock of all origins, Unix nanoseconds.
 func (o *Origins) Now() int64 { return o.now }
 
-// Watermark is the least clock of all origins, Unix nanoseconds; 0 until each was heard.
+// Watermark is the least clock of all origins, Unix nanoseconds; 0 until each was received.
 func (o *Origins) Watermark() int64 { return o.watermark }

@@ -38,7 +38,7 @@ func LogicVersion(topic string) uint32 {
 	return v
 }
 
-// WindowMemory is the span behind now of a fold's window state: a minute that is still open, the
+// WindowMemory is the span before now of a fold's window state: a minute that is still open, the
 // freshness of two minutes, and the ids of duplicates. A fold that rewinds this far (see rewind)
 // has the same state as one that never stopped.
 const WindowMemory = 180 * time.Second

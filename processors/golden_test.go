@@ -103,7 +103,7 @@ func openGolden(t *testing.T, folder string) *goldenArchive {
 	sums := map[string][]byte{}
 	for _, p := range partitions {
 		c, err := archive.Load(t.Context(), store, p)
-		if err != nil || len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 {
+		if err != nil || len(c.Faults)+len(c.Gaps)+len(c.Orphans) > 0 {
 			t.Fatalf("%s: %v, %+v", p, err, c)
 		}
 		var records []*kgo.Record

@@ -13,7 +13,7 @@ import (
 )
 
 // ledgerInterval is the least time between two writes of the ledger. An insert of a few rows costs the store as much as one of
-// thousands: with one behind each batch of each sink, most inserts of a small instance were those of the ledger.
+// thousands: with one after each batch of each sink, most inserts of a small instance were those of the ledger.
 const ledgerInterval = time.Second
 
 // ledgerTimeout bounds one write; what it did not write is in the next.

@@ -43,12 +43,12 @@ type markedWriter struct {
 	err error
 }
 
-// newMarkedWriter goes on behind the marks that the log holds.
+// newMarkedWriter goes on after the marks that the log holds.
 func newMarkedWriter(name string, producer recordWriter, last map[outputID]*eventsv1.Mark) *markedWriter {
 	return &markedWriter{name: name, last: last, producer: producer, onTheWay: make(chan struct{}, maxOnTheWay)}
 }
 
-// holds states that the log has all that an input at an offset causes, as the outputs behind it show.
+// holds states that the log has all that an input at an offset causes, as the outputs after it show.
 func (w *markedWriter) holds(offset int64) bool {
 	for _, mark := range w.last {
 		if mark == nil || mark.Offset <= offset {
@@ -86,7 +86,7 @@ func (w *markedWriter) write(ctx context.Context, o Output, checkpoint func() *e
 	w.written++
 	hit(w.produceStep)
 	// The wait may be cancelled, a record may not: the client would fail it together with all that is
-	// buffered for its partition, also what other workers go on from, and a hole in the marks of an
+	// buffered for its partition, also what other workers go on from, and a gap in the marks of an
 	// output is never filled.
 	w.producer.Produce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) {
 		<-w.onTheWay

@@ -15,8 +15,8 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// What was handed over is written, in the order of its marks and without a hole, although the context of those who handed
-// it over ends before it leaves the process: others may go on behind it.
+// What was handed over is written, in the order of its marks and without a gap, although the context of those who handed
+// it over ends before it leaves the process: others may go on after it.
 func TestEndedContextLeavesNoHoleInTheMarks(t *testing.T) {
 	log, _ := newLog(t)
 	producer, err := log.NewClient(kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),

@@ -110,7 +110,7 @@ func partitionOf(input []*kgo.Record) int32 {
 	return input[0].Partition
 }
 
-// readers is what the readers of a partition see: of each input partition, only what lies behind all
+// readers is what the readers of a partition see: of each input partition, only what lies after all
 // that they have applied.
 func readers(records []*kgo.Record) []*kgo.Record {
 	last := map[int32]*eventsv1.Mark{}

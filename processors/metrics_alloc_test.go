@@ -64,7 +64,7 @@ func TestWithoutMetricsNothingIsMeasured(t *testing.T) {
 	sink.release(0)
 }
 
-// A reason that is none of the list, as anybody may write one, makes no series of its own.
+// A reason that is not in the list, as anybody may write one, makes no series of its own.
 func TestReasonsOfLettersAreBounded(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	sink := NewMetrics(registry).sink(schemas.TopicTicksRawDead)
@@ -91,7 +91,7 @@ func TestReasonsOfLettersAreBounded(t *testing.T) {
 	}
 }
 
-// A store that is asked for long is away, whether it refuses or says nothing, until it has answered; tries in between change nothing.
+// A store that is asked for long is away, whether it refuses or reports nothing, until it has answered; tries in between change nothing.
 func TestAStoreThatIsAskedForLongIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMetrics(prometheus.NewRegistry())

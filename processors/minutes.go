@@ -17,9 +17,9 @@ import (
 // MinuteFold is a fold over all partitions of several topics at once, by log minutes. A minute is named by its end,
 // Unix nanoseconds, which takes the place of the offset in the marks of what the fold puts out. It is used by one goroutine.
 //
-// Its memory is longer than what can be read again at a start. So it writes the state of each of its things at least
-// every StateEvery, and is given that at the start: the state of a thing states which minute it is of, and what is
-// taken of minutes up to that one changes it no more. Minutes in which nothing was heard are never closed: a state that
+// Its memory is longer than what can be read again at a start. So it writes the state of each of its entities at least
+// every StateEvery, and is given that at the start: the state of an entity states which minute it is of, and what is
+// taken of minutes up to that one changes it no more. Minutes in which nothing was received are never closed: a state that
 // was due in one of them is written in the first minute after.
 type MinuteFold interface {
 	// Load takes one record of the fold's own output, oldest first, up to the pulse of the last minute that is there
@@ -32,7 +32,7 @@ type MinuteFold interface {
 	Close(minute int64, out *Outputs)
 }
 
-// StateEvery is how often a MinuteFold writes the state of each of its things, in log time.
+// StateEvery is how often a MinuteFold writes the state of each of its entities, in log time.
 const StateEvery = time.Hour
 
 // minutesMemory is how far before the last whole minute a MinuteFold is read again: the states, and the minute in which the

@@ -60,11 +60,11 @@ func (r *Refill) Run(ctx context.Context) (records int64, err error) {
 				}
 				return flush()
 			})
-			var hole *stream.HoleError
+			var gap *stream.OffsetGapError
 			switch {
-			case errors.As(err, &hole): // what is lost is no reason to leave out what is behind it
-				r.Logger.Warn("the log has a hole", "topic", topic.Name, "partition", p, "from", hole.From, "next", hole.Next)
-				start = hole.Next
+			case errors.As(err, &gap): // what is lost is no reason to leave out what follows it
+				r.Logger.Warn("the log has a hole", "topic", topic.Name, "partition", p, "from", gap.From, "next", gap.Next)
+				start = gap.Next
 				continue
 			case err != nil:
 				return records, err

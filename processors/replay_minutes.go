@@ -122,7 +122,7 @@ func (r *Replay) insertShadow(ctx context.Context, b *rows.Batch, gen uint32) er
 var errFound = errors.New("found")
 
 // firstCheckpoint finds where minutes can be folded again from: nil if that is the beginning of the log. Until is the offset
-// behind the pulse that carries it. It is not ok if there is no such place.
+// after the pulse that carries it. It is not ok if there is no such place.
 func (m *Minutes) firstCheckpoint(
 	ctx context.Context, starts, ends stream.Offsets,
 ) (found *eventsv1.Checkpoint, until int64, ok bool, err error) {

@@ -13,7 +13,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// ratesOfADay writes what sources report of three rates every ten minutes, from before one midnight until behind the next: one
+// ratesOfADay writes what sources report of three rates every ten minutes, from before one midnight until after the next: one
 // is reported each time, one every half hour, and one no more in the second half. A year before, one of them was another.
 func ratesOfADay(t *testing.T, producer *kgo.Client) {
 	t.Helper()

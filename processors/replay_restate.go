@@ -153,7 +153,7 @@ type restatementWriter struct {
 	producer *kgo.Client
 	// failed holds the first record that was not acknowledged.
 	failed chan error
-	// ahead counts bytes since the sink was last waited for, next is the offset behind the last acknowledged record.
+	// ahead counts bytes since the sink was last waited for, next is the offset after the last acknowledged record.
 	ahead int
 	next  int64
 }

@@ -70,7 +70,7 @@ func TestWhatAReplayChangesIsRecordedOnce(t *testing.T) {
 		execSQL(t, store, "INSERT INTO candles_1m SELECT * REPLACE (7.25 AS close) FROM (SELECT * FROM candles_1m FINAL WHERE coin_id = 'bitcoin' ORDER BY start LIMIT 1)")
 		execSQL(t, store, "ALTER TABLE venue_candles_1m DELETE WHERE coin_id = 'solana' AND venue = 'kraken' SETTINGS mutations_sync = 2")
 		execSQL(t, store, "INSERT INTO candles_1m SELECT * REPLACE ('zcash' AS coin_id, 7 AS close) FROM (SELECT * FROM candles_1m FINAL WHERE coin_id = 'monero' ORDER BY start LIMIT 1)")
-		// Made by an earlier version of the logic: of the same values, so it is no restatement.
+		// Made by an earlier version of the logic: of the same values, so it is not a restatement.
 		execSQL(t, store, "INSERT INTO candles_1m SELECT * REPLACE (bitShiftLeft(toUInt128(99), 64) AS version) FROM (SELECT * FROM candles_1m FINAL WHERE coin_id = 'tron' ORDER BY start LIMIT 1)")
 	}
 	close := texts(t, store, "SELECT toString(close) FROM candles_1m FINAL WHERE coin_id = 'bitcoin' ORDER BY start LIMIT 1")[0]
@@ -99,7 +99,7 @@ func TestWhatAReplayChangesIsRecordedOnce(t *testing.T) {
 	runs := 0
 	for _, kill := range []struct {
 		name string
-		// at is in the statement that is the last one; of the replay's first such statement behind the recording of the venues' candles.
+		// at is in the statement that is the last one; of the replay's first such statement after the recording of the venues' candles.
 		at    string
 		late  bool
 		abort bool

@@ -67,7 +67,7 @@ func pricesUnit(origins int32) processors.Unit {
 	}
 }
 
-// tally says over all cases of a property whether it was about anything.
+// tally states over all cases of a property whether it was about anything.
 type tally struct{ prices, candles, rewinds, excluded int }
 
 func (n *tally) want(t *testing.T) {

@@ -13,9 +13,9 @@ const (
 	settle = 15 * time.Second
 	// settlePlaces is the same in seconds that the log has: where now leaps because all producers
 	// were away, a span of log time may hold a single clock record, and those who come back are
-	// judged by those who were heard before.
+	// judged by those who were received before.
 	settlePlaces = 8
-	// openMemory is the span behind the watermark: a minute and its lateness, and what the first price in it
+	// openMemory is the span before the watermark: a minute and its lateness, and what the first price in it
 	// depends on. A watermark that does not advance while now goes on keeps minutes open, and so holds back where
 	// a rewind begins.
 	openMemory = 60*time.Second + schemas.AllowedLateness + paceMemory
@@ -48,7 +48,7 @@ func newRewind(offset int64, marks []*eventsv1.Mark) *rewind {
 	return r
 }
 
-// admit reports whether an input record's mark lies behind all applied of its origin, and applies it.
+// admit reports whether an input record's mark lies after all applied of its origin, and applies it.
 // Duplicate records of two writers differ in what they saw; the first in the log is the one that counts. The mark is copied: a record
 // that a fold is given lives no longer than its turn.
 func (r *rewind) admit(mark *eventsv1.Mark) bool {

@@ -49,7 +49,7 @@ const RateFor = 60 * time.Second
 // as clocks need to settle, has the state of one that never stopped.
 const secondsMemory = 2*(schemas.FreshFor+schemas.MaxLead) + RateFor + WindowMemory
 
-// bySecond are log seconds, each named by its start. A second is whole when now lies behind it.
+// bySecond are log seconds, each named by its start. A second is whole when now lies after it.
 var bySecond = joinStep{
 	length: time.Second, memory: secondsMemory, settle: settle, settlePlaces: settlePlaces, unit: time.Second, maxPending: 60,
 	sort: func(p *joinPartition, rec *kgo.Record, record eventsv1.Marked) {

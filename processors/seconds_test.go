@@ -51,7 +51,7 @@ var quoteMarkets = []struct{ venue, symbol, base, quote, price string }{
 }
 
 // dsecondsLog makes minutes of a log: producers that pause and start anew, one with a fast clock, ticks that were
-// heard earlier or later than the log says, and times when nobody writes.
+// received earlier or later than the log states, and times when nobody writes.
 func dsecondsLog(t *rapid.T) *secondsLog {
 	l := &secondsLog{}
 	now := secondsBegin
@@ -80,15 +80,15 @@ func dsecondsLog(t *rapid.T) *secondsLog {
 		for range rapid.IntRange(0, 3).Draw(t, "ticks") {
 			i := rapid.IntRange(0, len(quoteMarkets)-1).Draw(t, "market")
 			m := quoteMarkets[i]
-			heard := now
+			receivedAt := now
 			if odd > 18 {
-				heard = heard.Add(time.Duration(rapid.IntRange(-300, 20).Draw(t, "by")) * time.Second)
+				receivedAt = receivedAt.Add(time.Duration(rapid.IntRange(-300, 20).Draw(t, "by")) * time.Second)
 			}
 			l.add(t, i%secondsPartitions, &eventsv1.RawRecord{Producer: m.venue, Epoch: epochs[m.venue], Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{
 				Venue: m.venue, Symbol: m.symbol, Base: m.base, Quote: m.quote, Kind: eventsv1.TickKind_TICK_KIND_TRADE,
 				EventId: fmt.Appendf(nil, "%08d%08d", i, rapid.IntRange(1, 300).Draw(t, "id")),
 				Price:   fmt.Sprintf("%s%d", withPoint(m.price), rapid.IntRange(1, 9).Draw(t, "digit")), Size: "1",
-				EventTime: heard.UnixNano(), IngestTime: heard.UnixNano(),
+				EventTime: receivedAt.UnixNano(), IngestTime: receivedAt.UnixNano(),
 			}}})
 		}
 	}

@@ -61,7 +61,7 @@ func (m *singletonMember) Due(context.Context) error {
 	}
 }
 
-// Lost ends the fold, unless nothing is lost: a rebalance says so to members that keep what they have.
+// Lost ends the fold, unless nothing is lost: a rebalance calls it to members that keep what they have.
 func (m *singletonMember) Lost(_ context.Context, partitions []int32) {
 	if len(partitions) > 0 {
 		m.stop()

@@ -21,7 +21,7 @@ import (
 )
 
 // Bounds of a sink's batch: large ones cost less a row, small ones are seen sooner. Two batches are
-// held, one that is filled and one that is written; what is behind them waits in the log.
+// held, one that is filled and one that is written; what comes after them waits in the log.
 const (
 	sinkMaxRows  = 50_000
 	sinkMaxBytes = 16 << 20 // of records; prices with all their inputs are large
@@ -316,8 +316,8 @@ func closedUntil(watermark int64) int64 {
 	return schemas.Minute(max(0, watermark-int64(schemas.AllowedLateness)))
 }
 
-// maxBuried is how much of a record is kept in the dead letters; the whole lies in the log.
-const maxBuried = 64 << 10
+// maxDeadPayload is how much of a record is kept in the dead letters; the whole lies in the log.
+const maxDeadPayload = 64 << 10
 
 // deadLetter makes a dead letter of a record that cannot be decoded. It is a row like those of other records: inserted twice it
 // counts once, and it is not made again once the ledger has come past its record.
@@ -329,7 +329,7 @@ func (m *sinkMember) deadLetter(pos *position, rec *kgo.Record, why error) {
 	if at == 0 {
 		at = rec.Timestamp.UnixNano()
 	}
-	kept := rec.Value[:min(len(rec.Value), maxBuried)]
+	kept := rec.Value[:min(len(rec.Value), maxDeadPayload)]
 	m.batch.bytes += len(kept)
 	m.batch.rows.AddUndecodable(&eventsv1.DeadLetter{
 		Reason: string(schemas.Undecodable), Detail: why.Error(), Payload: kept, Truncated: len(kept) < len(rec.Value), IngestTime: at,
@@ -420,7 +420,7 @@ func (m *sinkMember) land(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if f.err != nil {
-		return f.err // it stays: with what comes behind it the ledger would come past rows that are not kept
+		return f.err // it stays: with what comes after it the ledger would come past rows that are not kept
 	}
 	m.flight = nil
 	for _, p := range f.batch.progress {

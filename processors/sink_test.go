@@ -317,7 +317,7 @@ func TestEveryRecordIsMaterializedOnce(t *testing.T) {
 	s.checkLatest(cache)
 }
 
-// The ledger says up to when the minutes of a partition are closed, once they are in their table. Of a log that has records, it
+// The ledger states up to when the minutes of a partition are closed, once they are in their table. Of a log that has records, it
 // says from the beginning that none is.
 func TestTheLedgerShowsWhichMinutesAreClosed(t *testing.T) {
 	log, producer := newLog(t)
@@ -397,7 +397,7 @@ type death struct {
 	dead   atomic.Bool
 }
 
-// errDead is no error that a sink tries again after, so that it ends and forgets what it holds.
+// errDead is not an error that a sink tries again after, so that it ends and forgets what it holds.
 var errDead = &clickhouse.Exception{Code: 62, Message: "dead"}
 
 func (d *death) before(r *http.Request) error {
@@ -451,7 +451,7 @@ func TestDyingAnywhereLosesAndDoublesNothing(t *testing.T) {
 }
 
 // A batch is refused for good while the next is being filled, and what comes after is accepted again: the sink ends without writing what lies
-// behind that batch, whose ledger would state that the batch is kept.
+// after that batch, whose ledger would state that the batch is kept.
 func TestARefusedBatchIsNotPassedOver(t *testing.T) {
 	log, producer := newLog(t)
 	store, way := newStore(t)

@@ -72,20 +72,20 @@ func (w *sinkWriter) cache(ctx context.Context, b *sinkBatch) error {
 	putCtx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	began := time.Now()
-	holes, err := w.sink.Latest.Put(putCtx, w.sink.Generation, slices.Collect(maps.Values(b.latest)), b.covered)
+	gaps, err := w.sink.Latest.Put(putCtx, w.sink.Generation, slices.Collect(maps.Values(b.latest)), b.covered)
 	if err == nil {
-		w.metrics.cached(len(b.latest), len(holes), time.Since(began))
+		w.metrics.cached(len(b.latest), len(gaps), time.Since(began))
 	}
-	if err != nil || len(holes) == 0 {
+	if err != nil || len(gaps) == 0 {
 		return err
 	}
-	w.sink.Logger.Warn("filling the cache from history", "partitions", holes)
+	w.sink.Logger.Warn("filling the cache from history", "partitions", gaps)
 	prices, err := read.From(w.sink.History).LatestPrices(ctx, nil)
 	if err != nil {
 		return err
 	}
 	covered := map[int32]latest.Range{}
-	for _, p := range holes {
+	for _, p := range gaps {
 		covered[p] = latest.Range{Next: b.covered[p].Next}
 	}
 	var records []latest.Record

@@ -20,7 +20,7 @@ import (
 // joinStep is into which spans of log time a join sorts records: log seconds or log minutes. A span is named by a time in
 // Unix nanoseconds.
 type joinStep struct {
-	// passOver says of a value that its record is none that the fold takes, before it is decoded; nil: of none.
+	// passOver reports whether a value is of a record that the fold does not take, before it is decoded; nil: none is.
 	passOver func(value []byte) bool
 	// sort puts a decoded record of a partition into its span, and moves how far the partition is whole.
 	sort func(p *joinPartition, rec *kgo.Record, record eventsv1.Marked)
@@ -28,7 +28,7 @@ type joinStep struct {
 	length time.Duration
 	// clockless is the span of what comes before the first clock: it is never folded.
 	clockless int64
-	// memory is the log time behind a span that the fold of it depends on. A checkpoint lies so far back; with clocks to
+	// memory is the log time before a span that the fold of it depends on. A checkpoint lies so far back; with clocks to
 	// settle, by settle and at least so many spans further.
 	memory, settle time.Duration
 	settlePlaces   int
@@ -79,7 +79,7 @@ type spanBegin struct {
 	offsets []int64
 }
 
-// newTimeJoin begins where a checkpoint says, nil for the beginning of the log.
+// newTimeJoin begins where a checkpoint states, nil for the beginning of the log.
 func newTimeJoin(step joinStep, inputs []schemas.Topic, checkpoint *eventsv1.Checkpoint) *timeJoin {
 	j := &timeJoin{step: step, first: map[string]int{}}
 	for _, topic := range inputs {
@@ -346,7 +346,7 @@ func (f *joinedFold) run(ctx context.Context, start func(context.Context, *event
 	return runSingleton(ctx, f.log, f.name, f.output, func(ctx context.Context) error { return f.fold(ctx, start) })
 }
 
-// fold reads the inputs from where the output says, and writes what each span causes.
+// fold reads the inputs from where the output states, and writes what each span causes.
 func (f *joinedFold) fold(ctx context.Context, start func(context.Context, *eventsv1.Checkpoint) (spanFolder, error)) error {
 	ends, err := stream.LastApplied(ctx, f.log, f.output, []int32{0}, 1)
 	if err != nil {

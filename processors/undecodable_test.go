@@ -34,7 +34,7 @@ func litter(t testing.TB, producer *kgo.Client, topic string) (letters []string)
 	return letters
 }
 
-func buried(t testing.TB, store *history.Store) []string {
+func deadLetters(t testing.TB, store *history.Store) []string {
 	t.Helper()
 	rows, err := store.Conn().Query(t.Context(), "SELECT origin_topic, origin_partition, origin_offset, reason, payload FROM dead_letters WHERE reason = 'undecodable'")
 	if err != nil {
@@ -55,9 +55,9 @@ func buried(t testing.TB, store *history.Store) []string {
 	return got
 }
 
-// Whatever lies in a topic, its reader goes on: what is behind it has its rows, also after a restart, and each record that
+// Whatever lies in a topic, its reader goes on: what comes after it has its rows, also after a restart, and each record that
 // cannot be decoded is in the dead letters once.
-func TestUndecodableRecordsAreBuriedOnce(t *testing.T) {
+func TestUndecodableRecordsAreDeadLettersOnce(t *testing.T) {
 	log, producer := newLog(t)
 	store, _ := newStore(t)
 	var mu sync.Mutex
@@ -119,13 +119,13 @@ func TestUndecodableRecordsAreBuriedOnce(t *testing.T) {
 		put(2*round + 2)
 		stop := run()
 		await(t, fmt.Sprintf("round %d: all rows", round), func() bool {
-			return rows(2*round+2) == 5 && len(buried(t, store)) >= len(want)
+			return rows(2*round+2) == 5 && len(deadLetters(t, store)) >= len(want)
 		})
 		stop()
 	}
 	run()() // nothing is left to do
 	slices.Sort(want)
-	if got := buried(t, store); !slices.Equal(got, want) {
+	if got := deadLetters(t, store); !slices.Equal(got, want) {
 		t.Errorf("the dead letters hold\n%q, want\n%q", got, want)
 	}
 	for _, topic := range schemas.Topics {

@@ -9,7 +9,7 @@ import (
 )
 
 // Recordings that hold several connections of Bitfinex as one name the channel and its market at the end of each list: funding
-// markets by the currency alone, whose rates are no prices.
+// markets by the currency alone, whose rates are not prices.
 func TestDecodeUndoesTheFramingOfOtherRecorders(t *testing.T) {
 	const recording = `{"message":[41,"te",[401597400,1574694483000,2,146.5],7,1574694483010,"trades","ETHUSD"]}
 {"message":[41,"tu",[401597400,1574694483000,2,146.5],8,1574694483020,"trades","ETHUSD"]}

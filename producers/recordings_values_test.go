@@ -126,7 +126,7 @@ func checkFearGreed(t *testing.T, lines []valueLine, expect json.RawMessage) {
 	equal(t, "classification", lines[0].Classification, want.Classification)
 }
 
-// The recorded answer prices the base in itself, which is no rate.
+// The recorded answer prices the base in itself, which is not a rate.
 func checkDailyRates(t *testing.T, lines []valueLine, expect json.RawMessage) {
 	var want struct {
 		Base        string

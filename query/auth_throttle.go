@@ -42,7 +42,7 @@ type slot struct {
 
 func newGuard() *authThrottle { return &authThrottle{byKey: map[netip.Prefix]int{}} }
 
-// failed counts a bad key of an address, and says for how long that is slowed; 0 if it is not.
+// failed counts a bad key of an address, and states for how long that is slowed; 0 if it is not.
 func (g *authThrottle) failed(from net.IP, now time.Time) time.Duration {
 	key := addressKey(from)
 	g.mu.Lock()
@@ -128,7 +128,7 @@ func (s *Server) Address(ctx *fasthttp.RequestCtx) net.IP {
 		return from
 	}
 	forwarded := bytes.Join(ctx.Request.Header.PeekAll(fiber.HeaderXForwardedFor), []byte(","))
-	// Each proxy adds the one that it heard from: what is before the first that is not ours, anybody can write.
+	// Each proxy adds the address that it received the request from: what is before the first that is not ours, anybody can write.
 	for s.trusts(from) && len(forwarded) > 0 {
 		last := forwarded[bytes.LastIndexByte(forwarded, ',')+1:]
 		forwarded = forwarded[:max(0, len(forwarded)-len(last)-1)]

@@ -44,7 +44,7 @@ type Channel struct {
 	// has returned. A channel of no topic has one partition.
 	Follow func(ctx context.Context, emit func(partition int32, offset int64, read ChannelRecord)) error
 	// Present is what one who begins to follow a channel of states is sent first, unless he wants no snapshot. Such a channel has
-	// no place in cursors: a state that has passed is of no use. It is nil where elements are no states.
+	// no place in cursors: a state that has passed is of no use. It is nil where elements are not states.
 	Present func() []ChannelElement
 	// Read is what a record of a partition of the topic means. It is called for one record at a time, in the order of each
 	// partition.

@@ -34,7 +34,7 @@ func share(ctx *fasthttp.RequestCtx) {
 	h.Set(fiber.HeaderAccessControlExposeHeaders, exposedHeaders)
 }
 
-// preflight answers what a browser asks before it sends a header that a form could not; false where it is no such question.
+// preflight answers what a browser asks before it sends a header that a form could not; false where it is not such a question.
 func preflight(ctx *fasthttp.RequestCtx) bool {
 	if !ctx.IsOptions() || len(ctx.Request.Header.Peek(fiber.HeaderAccessControlRequestMethod)) == 0 {
 		return false

@@ -36,7 +36,7 @@ type lazyConn struct {
 	net.Conn    // the same, without what would go past the deadlines
 	tcp         *net.TCPConn
 	read, write lazyDeadline
-	unheard     atomic.Bool // the client may still send what nobody will read
+	unread      atomic.Bool // the client may still send what nobody will read
 }
 
 const (
@@ -48,7 +48,7 @@ const (
 // Close ends the connection. One with unread bytes would be reset, and the client would lose the response with the reason
 // it was refused (RFC 9112, 9.6): the rest is read and thrown away first, for a while.
 func (c *lazyConn) Close() error {
-	if c.unheard.Load() && c.tcp.CloseWrite() == nil && c.tcp.SetReadDeadline(time.Now().Add(lingerFor)) == nil {
+	if c.unread.Load() && c.tcp.CloseWrite() == nil && c.tcp.SetReadDeadline(time.Now().Add(lingerFor)) == nil {
 		_, _ = io.CopyN(io.Discard, c.tcp, lingerMost) // it ends as the client does
 	}
 	return c.tcp.Close()
@@ -106,7 +106,7 @@ func (d *lazyDeadline) set(t time.Time, apply func(time.Time) error) error {
 	return apply(t)
 }
 
-// moved says, after the connection ended a read or write, that it was to go on, and lets it.
+// moved states, after the connection ended a read or write, that it was to go on, and lets it.
 func (d *lazyDeadline) moved(apply func(time.Time) error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -59,7 +59,7 @@ type Endpoint struct {
 	MaxAge time.Duration
 	// Class is what a request costs.
 	Class limits.Class
-	// Uncounted requests count against no limit. Such an endpoint is no tool.
+	// Uncounted requests count against no limit. Such an endpoint is not a tool.
 	Uncounted bool
 	// Needs is what the plan must allow.
 	Needs limits.Feature

@@ -90,12 +90,12 @@ func unknown(document *querytest.Document, status int) *openapi3.Operation {
 	return &openapi3.Operation{Responses: openapi3.NewResponses(openapi3.WithStatus(status, shared))}
 }
 
-// everyEndpoint serves every endpoint over a world in which something of each kind was published.
+// everyEndpoint serves every endpoint over a fixture in which something of each kind was published.
 func everyEndpoint(t testing.TB) (base string) {
 	table := querytest.Coins(
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,",
 		"solana,SOL,Solana,4,coin,,", "sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,")
-	w := querytest.NewWorld(t, table)
+	w := querytest.NewFixture(t, table)
 	w.Open(enginetest.Migrated(t))
 	for _, line := range []string{
 		"use ../mcp/testdata/world.setup",

@@ -83,11 +83,11 @@ type Param struct {
 	Stored bool
 	// AgesOut means that the past asked for may not be kept any more (410).
 	AgesOut bool
-	// NoTool parameters are no arguments of tools.
+	// NoTool parameters are not arguments of tools.
 	NoTool bool
 	// Class is what a request with the parameter costs, where it is more than its endpoint's.
 	Class limits.Class
-	// OrZero lets a Number be 0 too. Beyond Most it is lowered to it as an Integer is; 0 is no bound.
+	// OrZero lets a Number be 0 too. Beyond Most it is lowered to it as an Integer is; 0 means no bound.
 	OrZero bool
 	Most   float64
 	// MaxItems bounds a List; more are refused.
@@ -385,7 +385,7 @@ func (c *compiled) slipped(args arguments, name string) (meant string) {
 // maxCursor is the length of two numbers of 64 bits and what is between them.
 const maxCursor = 40
 
-// CursorParam is the parameter of a list of records of the log, the last one first, that goes on behind a page before.
+// CursorParam is the parameter of a list of records of the log, the last one first, that goes on after a page before.
 func CursorParam() Param {
 	check := func(text string) string {
 		if _, _, ok := ParseCursor(text); !ok {

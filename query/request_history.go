@@ -55,14 +55,14 @@ func (r *Request) CandlesAsOf(ctx context.Context, candles *views.Candles, coin 
 // FaultOfPast turns what keeps an answer as of an instant from being made into what the caller can do about it. Other faults stay as they
 // are.
 func FaultOfPast(err error, at time.Time) error {
-	aged, hole := (*views.AgedOutError)(nil), (*views.HoleError)(nil)
+	aged, gap := (*views.AgedOutError)(nil), (*views.OffsetGapError)(nil)
 	switch {
 	case errors.As(err, &aged):
 		return AgedOut(aged.Since, "%s, and %s is before that; %s", aged, FormatTime(at.UnixNano()), aged.Instead)
 	case errors.Is(err, views.ErrHistoryBehind):
 		return Starting(err.Error())
-	case errors.As(err, &hole):
-		return AgedOut(time.Time{}, "%s", hole)
+	case errors.As(err, &gap):
+		return AgedOut(time.Time{}, "%s", gap)
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeOverloaded, RetryAfter: pastRetry, Message: "reading the past took too long: try again"}
 	}

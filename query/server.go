@@ -112,7 +112,7 @@ type Deps struct {
 	// Plans by name; DefaultPlans or a changed copy.
 	Plans     map[string]limits.Plan
 	Endpoints []Endpoint
-	// Mount adds routes that are no endpoints (sockets, pages) ahead of all others, which can ask
+	// Mount adds routes that are not endpoints (sockets, pages) ahead of all others, which can ask
 	// the server who is served; nil for none.
 	Mount func(fiber.Router, *Server)
 	// Mounted describes those of these routes that belong into the OpenAPI document.
@@ -200,7 +200,7 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		ErrorHandler: func(c *fiber.Ctx, err error) error {
 			status := s.fail(c.Context(), err)
 			if conn, ok := c.Context().Conn().(*lazyConn); ok && (status == http.StatusRequestEntityTooLarge || status == http.StatusRequestHeaderFieldsTooLarge) {
-				conn.unheard.Store(true)
+				conn.unread.Store(true)
 			}
 			m.requests.WithLabelValues("none", strconv.Itoa(status)).Inc()
 			return nil

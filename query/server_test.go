@@ -461,7 +461,7 @@ func TestAParameterMayCostMore(t *testing.T) {
 	}
 }
 
-// A parameter that is no argument of tools is refused where a tool gets it.
+// A parameter that is not an argument of tools is refused where a tool gets it.
 func TestToolsDoNotHaveEveryParameter(t *testing.T) {
 	c, err := compile(Endpoint{Method: http.MethodGet, Path: "/api/v1/x", ID: "x", Tool: "x", Summary: "A test.", Body: echoBody{}, Handle: echo,
 		Params: []Param{{Name: "limit", Kind: Integer, Min: 1, Max: 9, Doc: "Rows."}, {Name: "whole", Kind: Flag, NoTool: true, Doc: "More."}}})

@@ -87,7 +87,7 @@ func After(endpoints []Endpoint, waiting ...func() string) []Endpoint {
 	return endpoints
 }
 
-// Settled is a wait for what is made of topics: until they were read, as waiting says, and then until what was read is
+// Settled is a wait for what is made of topics: until they were read, as waiting states, and then until what was read is
 // visible to every reader. Settle is called at least once, and may be called again.
 func Settled(settle func(), waiting ...func() string) func() string {
 	var settled atomic.Bool

@@ -20,7 +20,7 @@ import (
 // a restart. What needs no other topic than prices is.
 func TestNothingIsAnsweredFromATopicThatIsBeingRead(t *testing.T) {
 	table := schemas.Coins()
-	w := querytest.NewWorld(t, table)
+	w := querytest.NewFixture(t, table)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Price("bitcoin", w.Now, 84_000)
 	w.Run("now 2026-11-20T10:00:00Z")

@@ -16,7 +16,7 @@ const AggregateVersion = 2
 
 // Bounds of the aggregation rule.
 const (
-	// FreshFor is how long a market counts after it was last heard.
+	// FreshFor is how long a market counts after it was last received.
 	FreshFor = 120 * time.Second
 	// PriceRepeat is how often an unchanged price is published again, in log time: its second shows when it was
 	// last looked at. A minute is a whole number of them, so that each minute begins with a price.
@@ -43,7 +43,7 @@ const (
 	InputNoRate = "no_rate"
 	// InputCrossed has a bid above its ask and no fresh last price.
 	InputCrossed = "crossed"
-	// InputSilent was not heard for longer than its own pace allows.
+	// InputSilent was not received for longer than its own pace allows.
 	InputSilent = "silent"
 	// InputExcluded is left out by an operator's correction, whatever version of the rule is applied to the others.
 	InputExcluded = "excluded"
@@ -64,7 +64,7 @@ const (
 	// BasisBid is the bid, because the last price lay below it; BasisAsk likewise above.
 	BasisBid = "bid"
 	BasisAsk = "ask"
-	// BasisMid is the mean of bid and ask, because no trade was heard lately.
+	// BasisMid is the mean of bid and ask, because no trade was received lately.
 	BasisMid = "mid"
 )
 
@@ -98,7 +98,7 @@ func Aggregate(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*eventsv
 	return withoutExcluded(aggregateV2, valueV2, inputs, now)
 }
 
-// AggregateBy is Aggregate by the version that a record says it was made with, 0 for 1; false where this binary does not
+// AggregateBy is Aggregate by the version that a record states it was made with, 0 for 1; false where this binary does not
 // know the version, since a newer one made the record.
 func AggregateBy(version uint32, inputs []*eventsv1.PriceInput, now int64) (out Aggregated, considered []*eventsv1.PriceInput, known bool) {
 	switch version {
@@ -151,9 +151,9 @@ func withoutExcluded(rule func([]*eventsv1.PriceInput, int64) (Aggregated, []*ev
 	return out, considered
 }
 
-// Fresh reports whether a market was heard at most FreshFor before now (Unix nanoseconds).
+// Fresh reports whether a market was received at most FreshFor before now (Unix nanoseconds).
 func Fresh(in *eventsv1.PriceInput, now int64) bool {
-	return heardLately(in.LastHeard, now) || heardLately(in.QuoteHeard, now)
+	return receivedLately(in.LastHeard, now) || receivedLately(in.QuoteHeard, now)
 }
 
 // QuoteAged reports whether the bid and ask of an input were too old to count in a price that a version of the aggregation (see
@@ -166,9 +166,11 @@ func QuoteAged(version uint32, in *eventsv1.PriceInput, made int64) bool {
 	return in.QuoteHeard == 0 || made-in.QuoteHeard > longest
 }
 
-func heardLately(heard, now int64) bool { return heard != 0 && now-heard <= int64(FreshFor) }
+func receivedLately(receivedAt, now int64) bool {
+	return receivedAt != 0 && now-receivedAt <= int64(FreshFor)
+}
 
-// quoteUsable reports whether the quote was heard within a span (nanoseconds) before now, is uncrossed and no wider than MaxSpread.
+// quoteUsable reports whether the quote was received within a span (nanoseconds) before now, is uncrossed and no wider than MaxSpread.
 func quoteUsable(in *eventsv1.PriceInput, now, span int64) bool {
 	return in.Bid > 0 && in.Ask >= in.Bid && in.QuoteHeard != 0 && now-in.QuoteHeard <= span &&
 		in.Ask-in.Bid <= MaxSpread*mid(in)

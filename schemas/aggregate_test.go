@@ -21,7 +21,7 @@ var at = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC).UnixNano()
 
 func ago(d time.Duration) int64 { return at - int64(d) }
 
-// traded is a market in USD with a last price that was just heard.
+// traded is a market in USD with a last price that was just received.
 func traded(provider string, last float64) *eventsv1.PriceInput {
 	return &eventsv1.PriceInput{Provider: provider, Symbol: "BTC-USD", QuoteId: schemas.USD, Last: last, LastHeard: at, Rate: 1}
 }
@@ -201,7 +201,7 @@ func inputsGen() *rapid.Generator[[]*eventsv1.PriceInput] {
 			}
 			return level * rapid.Float64Range(0.97, 1.03).Draw(t, label)
 		}
-		heard := func(label string) int64 {
+		receivedAt := func(label string) int64 {
 			return ago(time.Duration(rapid.Int64Range(-int64(10*time.Second), int64(150*time.Second)).Draw(t, label)))
 		}
 		var inputs []*eventsv1.PriceInput
@@ -216,10 +216,10 @@ func inputsGen() *rapid.Generator[[]*eventsv1.PriceInput] {
 					Volume24H: rapid.Float64Range(0, 1e9).Draw(t, "volume"),
 				}
 				if rapid.Bool().Draw(t, "traded") {
-					in.Last, in.LastHeard = price("last"), heard("last heard")
+					in.Last, in.LastHeard = price("last"), receivedAt("last heard")
 				}
 				if rapid.Bool().Draw(t, "quoted") {
-					in.Bid, in.QuoteHeard = price("bid"), heard("quote heard")
+					in.Bid, in.QuoteHeard = price("bid"), receivedAt("quote heard")
 					in.Ask = in.Bid * rapid.Float64Range(0.98, 1.2).Draw(t, "spread")
 				}
 				inputs = append(inputs, in)

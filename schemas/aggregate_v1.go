@@ -10,7 +10,7 @@ import (
 // This file is frozen: records state that they were made by version 1, and testdata/aggregate/v1.json holds what it
 // gives to the last bit. A rule that is to change becomes another version.
 
-// AggregateV1 is version 1 of the aggregation: a market counts in full until two minutes after it was last heard.
+// AggregateV1 is version 1 of the aggregation: a market counts in full until two minutes after it was last received.
 // It is called as Aggregate is.
 func AggregateV1(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*eventsv1.PriceInput) {
 	inputs = slices.DeleteFunc(inputs, func(in *eventsv1.PriceInput) bool { return !Fresh(in, now) })
@@ -78,7 +78,7 @@ func AggregateV1(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 // spread: a print of a minute ago must not count against the quotes of this second.
 func valueV1(in *eventsv1.PriceInput, now int64) {
 	in.Value, in.PriceUsd, in.Accepted, in.Reason, in.Basis, in.DeviationPct = 0, 0, false, "", "", 0
-	hasLast := in.Last > 0 && heardLately(in.LastHeard, now)
+	hasLast := in.Last > 0 && receivedLately(in.LastHeard, now)
 	usable := quoteUsable(in, now, int64(FreshFor))
 	switch {
 	case usable && hasLast && in.Last < in.Bid:

@@ -77,7 +77,7 @@ func aggregateV2(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*event
 	return out, inputs
 }
 
-// span is how long a market counts after it was last heard, in nanoseconds.
+// span is how long a market counts after it was last received, in nanoseconds.
 func span(in *eventsv1.PriceInput) int64 {
 	if in.FreshFor <= 0 || in.FreshFor > int64(FreshFor) {
 		return int64(FreshFor)
@@ -95,7 +95,7 @@ func valueV2(in *eventsv1.PriceInput, now int64) {
 		return
 	}
 	usable := quoteUsable(in, now, span(in))
-	hasLast := in.Last > 0 && heardLately(in.LastHeard, now) && (usable || now-in.LastHeard <= span(in))
+	hasLast := in.Last > 0 && receivedLately(in.LastHeard, now) && (usable || now-in.LastHeard <= span(in))
 	switch {
 	case usable && hasLast && in.Last < in.Bid:
 		in.Value, in.Basis = in.Bid, BasisBid

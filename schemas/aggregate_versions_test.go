@@ -110,7 +110,7 @@ func makeVectors(t *testing.T, version uint32) []byte {
 	return out.Bytes()
 }
 
-// beating is a market that was last heard some time ago, by whose pace it counts for a minute.
+// beating is a market that was last received some time ago, by whose pace it counts for a minute.
 func beating(provider string, age time.Duration) *eventsv1.PriceInput {
 	in := quoted(provider, 99.99, 100.01)
 	in.QuoteHeard, in.FreshFor = ago(age), int64(time.Minute)

@@ -89,7 +89,7 @@ func (c *Clocks) Now() int64 { return c.now }
 // Watermark is the least clock of the live producers, Unix nanoseconds; 0 before the first.
 func (c *Clocks) Watermark() int64 { return c.watermark }
 
-func (c *Clocks) advance(heard *producerClock) bool {
+func (c *Clocks) advance(receivedAt *producerClock) bool {
 	now, watermark := c.now, c.watermark
 	reached := c.now
 	for _, p := range c.producers {
@@ -98,7 +98,7 @@ func (c *Clocks) advance(heard *producerClock) bool {
 		}
 	}
 	c.now = reached
-	heard.seen = c.now
+	receivedAt.seen = c.now
 	least := int64(0)
 	for _, p := range c.producers {
 		if c.now-p.time <= int64(maxLag) && !c.suspended(p) && (least == 0 || p.time < least) {

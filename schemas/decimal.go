@@ -111,7 +111,7 @@ func splitExponent(s string) (mantissa string, exponent int, err error) {
 
 func notANumber(s string) error { return fmt.Errorf("%w: %.40q", NotANumber, s) }
 
-// Float reads an exact decimal of the log as a float; 0 where it is none.
+// Float reads an exact decimal of the log as a float; 0 where it is not one.
 func Float(text string) float64 {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/schemas/schematest"
 )
 
-// A record of each topic is decoded; nothing, noise, a part of it and a record of any other message is none.
+// A record of each topic is decoded; nothing, noise, a part of it and a record of any other message is not.
 func TestOnlyARecordOfItsTopicIsDecoded(t *testing.T) {
 	for _, topic := range schemas.Topics {
 		good := schematest.Record(topic.Name, 1)
@@ -34,7 +34,7 @@ func TestOnlyARecordOfItsTopicIsDecoded(t *testing.T) {
 	}
 }
 
-// A mark that cannot be of an input would hide all records behind it.
+// A mark that cannot be of an input would hide all records after it.
 func TestMarksOfNoInputAreRefused(t *testing.T) {
 	pulse := &eventsv1.Pulse{Now: 5, Watermark: 4}
 	correction := &eventsv1.EarnFixing{Date: "2026-01-06", Segment: schemas.EarnOverall, Revision: 1, Supersedes: "2026-01-06/overall/0"}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the documents say of how much the tables hold is so.
+// What the documents state of how much the tables hold is true.
 func TestDocumentsCountTheTablesRight(t *testing.T) {
 	for document, want := range map[string]string{
 		"CHANGELOG.md": fmt.Sprintf("DefiLlama's %d projects", len(embeddedRateProjects())),

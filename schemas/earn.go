@@ -110,7 +110,7 @@ func NewEarnVariant(e *eventsv1.RateEntry, minute int64) *eventsv1.EarnVariant {
 	for _, t := range reported.Tiers {
 		apr, apy, err := Yearly(t.Raw, reported.RawUnit, reported.Compounding)
 		if err != nil {
-			continue // it was no rate when it was read either
+			continue // it was not a rate when it was read either
 		}
 		v.Tiers = append(v.Tiers, &eventsv1.EarnTier{From: t.From, To: t.To, Apr: apr, Apy: apy})
 		v.BaseApy, v.MaxApy = min(v.BaseApy, apy), max(v.MaxApy, apy)
@@ -181,7 +181,7 @@ func EarnStatus(variants []*eventsv1.EarnVariant) string {
 	return status
 }
 
-// EarnTerm is a term of a variant as text, empty where there is none; field is one of EarnFields. Rates are no terms, and
+// EarnTerm is a term of a variant as text, empty where there is none; field is one of EarnFields. Rates are not terms, and
 // of tiers only the bounds are.
 func EarnTerm(v *eventsv1.EarnVariant, field string) string {
 	switch field {

@@ -51,7 +51,7 @@ type FiatRate struct {
 // FiatReading states when a source was last read and how often it is, both as Unix nanoseconds; 0 is not known.
 type FiatReading struct{ Read, Interval int64 }
 
-// fiatInterval is how often a source that sets rates within a day is taken to be read if nothing says it.
+// fiatInterval is how often a source that sets rates within a day is taken to be read if nothing states it.
 const fiatInterval = int64(15 * time.Minute)
 
 // BlendFiat makes one rate a currency of the newest fixings of each source, at a time (Unix nanoseconds).
@@ -65,7 +65,7 @@ const fiatInterval = int64(15 * time.Minute)
 // The US dollar is not among the currencies.
 //
 // Fixings may come in any order; of two of one source, base and quote the one of the later day and time counts.
-func BlendFiat(fixings []*eventsv1.Fixing, heard map[string]FiatReading, now int64) []FiatRate {
+func BlendFiat(fixings []*eventsv1.Fixing, receivedAt map[string]FiatReading, now int64) []FiatRate {
 	bySource := map[string]map[[2]string]*eventsv1.Fixing{}
 	for _, f := range fixings {
 		pairs := bySource[f.Source]
@@ -82,7 +82,7 @@ func BlendFiat(fixings []*eventsv1.Fixing, heard map[string]FiatReading, now int
 	for source, pairs := range bySource {
 		for code, vote := range perDollar(pairs) {
 			vote.Source = source
-			vote.judgeAge(heard[source], now)
+			vote.judgeAge(receivedAt[source], now)
 			votes[code] = append(votes[code], vote)
 		}
 	}
@@ -129,7 +129,7 @@ func perDollar(pairs map[[2]string]*eventsv1.Fixing) map[string]FiatSource {
 }
 
 // judgeAge reports whether a vote is too old.
-func (v *FiatSource) judgeAge(heard FiatReading, now int64) {
+func (v *FiatSource) judgeAge(receivedAt FiatReading, now int64) {
 	if v.Daily {
 		if now-v.Time > FixingDays*int64(day) {
 			v.Reason = FiatStale
@@ -137,10 +137,10 @@ func (v *FiatSource) judgeAge(heard FiatReading, now int64) {
 		return
 	}
 	// A rate that has not changed is not published again within its day, and is as good as when it was last read.
-	if set, err := time.Parse(time.DateOnly, v.Date); err == nil && heard.Read-set.UnixNano() < int64(2*day) {
-		v.Time = max(v.Time, heard.Read)
+	if set, err := time.Parse(time.DateOnly, v.Date); err == nil && receivedAt.Read-set.UnixNano() < int64(2*day) {
+		v.Time = max(v.Time, receivedAt.Read)
 	}
-	if now-v.Time > 3*cmp.Or(heard.Interval, fiatInterval) {
+	if now-v.Time > 3*cmp.Or(receivedAt.Interval, fiatInterval) {
 		v.Reason = FiatStale
 	}
 }

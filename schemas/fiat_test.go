@@ -35,10 +35,10 @@ func TestCurrenciesAreTheMedianOfFreshSources(t *testing.T) {
 		return FiatReading{Read: fiatNow.UnixNano() - ago*minute, Interval: 15 * minute}
 	}
 	for _, test := range []struct {
-		name    string
-		fixings []*eventsv1.Fixing
-		heard   map[string]FiatReading
-		want    string // of the first currency: rate, stale, and why each source does not count
+		name       string
+		fixings    []*eventsv1.Fixing
+		receivedAt map[string]FiatReading
+		want       string // of the first currency: rate, stale, and why each source does not count
 	}{
 		{"one source", []*eventsv1.Fixing{intraday("a", "EUR", "0.9", 0)}, nil, "EUR 0.9 fresh"},
 		{"by way of another base", []*eventsv1.Fixing{daily("ecb", "EUR", "USD", "1.25", 0), daily("ecb", "EUR", "GBP", "0.75", 0)}, nil, "EUR 0.8 fresh"},
@@ -65,7 +65,7 @@ func TestCurrenciesAreTheMedianOfFreshSources(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := ""
-			if rates := BlendFiat(test.fixings, test.heard, fiatNow.UnixNano()); len(rates) > 0 {
+			if rates := BlendFiat(test.fixings, test.receivedAt, fiatNow.UnixNano()); len(rates) > 0 {
 				got = spellFiat(rates[0])
 			}
 			if got != test.want {

@@ -331,7 +331,7 @@ func (s *CoinState) Named() (symbol, name string) {
 	return symbol, name
 }
 
-// Expires is the last minute in which the row stays as it is, if nothing is heard.
+// Expires is the last minute in which the row stays as it is, if nothing is received.
 func (s *CoinState) Expires(minute int64) int64 {
 	if len(s.Days) > 0 {
 		return minute // every span moves on

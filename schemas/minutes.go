@@ -19,7 +19,7 @@ func MinuteClosed(at, watermark int64) bool {
 	return Minute(at)+int64(time.Minute)+int64(AllowedLateness) <= watermark
 }
 
-// TradeTime is when a trade happened: at the venue if that gives one, else when it was heard.
+// TradeTime is when a trade happened: at the venue if that gives one, else when it was received.
 func TradeTime(t *eventsv1.Tick) int64 {
 	if t.EventTime != 0 {
 		return t.EventTime

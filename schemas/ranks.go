@@ -27,7 +27,7 @@ func (r RankRange) String() string {
 	return strconv.Itoa(r.From) + "-" + strconv.Itoa(r.To)
 }
 
-// Holds reports whether a rank lies in the segment; 0 is no rank.
+// Holds reports whether a rank lies in the segment; 0 is not a rank.
 func (r RankRange) Holds(rank uint32) bool {
 	return rank > 0 && int(rank) >= r.From && (r.To == 0 || int(rank) <= r.To)
 }

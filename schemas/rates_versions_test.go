@@ -21,7 +21,7 @@ type rateVector struct {
 	Raw, Reward, Unit, Compounding string
 	APR, APY                       float64
 	RewardAPY                      *float64 `json:",omitempty"`
-	// Refused is why it is no rate, empty where it is one.
+	// Refused is why it is not a rate, empty where it is one.
 	Refused string `json:",omitempty"`
 }
 

@@ -15,11 +15,11 @@ type SymbolMethod string
 const (
 	// MethodOverride is an operator's word on this symbol of this source: 100.
 	MethodOverride SymbolMethod = "manual_override"
-	// MethodProvider is what a source of reference data itself says: its own id of the coin, 100; the coin's contract
+	// MethodProvider is what a source of reference data itself states: its own id of the coin, 100; the coin's contract
 	// address, 100 with the platform and 95 without. A price that is not the coin's takes either down to 85.
 	MethodProvider SymbolMethod = "provider_mapping"
-	// MethodExchange is what the coin table says of this symbol at this venue, 100, or of an old name that any venue may
-	// use, 95. A price that is not the coin's takes both down to 85; if it is off tenfold, an old name is none.
+	// MethodExchange is what the coin table states of this symbol at this venue, 100, or of an old name that any venue may
+	// use, 95. A price that is not the coin's takes both down to 85; if it is off tenfold, an old name does not count.
 	MethodExchange SymbolMethod = "exchange_mapping"
 	// MethodUnique is that one coin alone has the symbol: 90. Of a coin outside the coin table a source must report a price or a
 	// size: what nobody trades is hardly meant, and the catalog rather lacks the coin that is.
@@ -32,7 +32,7 @@ const (
 	MethodDatabase SymbolMethod = "coin_database"
 	// MethodRanking is the largest of several: 70 + 30 x (1 - √share), and at most 84 where it ranks beyond 1,000 or another
 	// is a leveraged fund or a stock in a token of unknown size. A rival of unknown size counts as one at the end of the
-	// ranking, which says no more than that it is not before that.
+	// ranking, which states no more than that it is not before that.
 	MethodRanking SymbolMethod = "market_cap_ranking"
 	// MethodSearch is what names match: 80 for the one coin with this very name, 75 for an id that is not a name, 70 for the one coin whose name
 	// begins with it, 65 for the likeliest among coins of unknown size. It is also the word for what another method found with less
@@ -56,7 +56,7 @@ const (
 	// unknownShare is what a coin of unknown size counts as at least, as a fraction of one whose size is known: sources
 	// leave out what hardly trades.
 	unknownShare = 0.001
-	// checkedRank is how far down collisions of symbols are checked by hand; beyond it a ranking alone is no ground
+	// checkedRank is how far down collisions of symbols are checked by hand; beyond it a ranking alone is not a ground
 	// to trade on.
 	checkedRank = 1000
 	// mostConfidentUnchecked is for those beyond it, and for those beside a coin that no ranking holds.
@@ -109,7 +109,7 @@ type SymbolCatalog interface {
 
 // SymbolContext are hints beside a symbol; empty ones mean nothing.
 type SymbolContext struct {
-	// Exchange is the venue, where the source is none.
+	// Exchange is the venue, where the source is not one.
 	Exchange string
 	// Platform and Contract are where the coin is issued.
 	Platform, Contract string

@@ -316,7 +316,7 @@ func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
 	}
 	const lowest = 1000 // for a coin of which no more is known than that it is among them
 	ranks, largest, named := map[string]int{}, map[string]string{}, map[string][]string{}
-	alone := map[string]map[string]int{} // what one ranking alone says
+	alone := map[string]map[string]int{} // what one ranking alone states
 	for _, row := range symbolRows(t, "ranked.csv") {
 		symbol, coin, rank, ground := row[0], row[1], 0, row[3]
 		switch ground {

@@ -73,7 +73,7 @@ func byMinute(name string) Table {
 }
 
 // byHour and byDay are tables of a row an hour or a day, by its start, which is caused in the first minute that ends with
-// it or behind it.
+// it or after it.
 func byHour(name string) Table { return byEnded(name, time.Hour) }
 
 func byDay(name string) Table { return byEnded(name, day) }

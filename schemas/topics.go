@@ -19,14 +19,14 @@ type Topic struct {
 	New func() eventsv1.Marked
 	// Writer is who writes the topic: producers, operators, query, a sink, or the processor with its folder.
 	Writer string
-	// Holds says in a line what the records are, for people.
+	// Holds states in a line what the records are, for people.
 	Holds string
 	// Retention is how long a cluster keeps records; 0 keeps them for ever.
 	Retention time.Duration
 	// EmbeddedBytes bounds a partition of the embedded broker, which reads its log at a start: all bounds together are about 2.6 GiB.
 	EmbeddedBytes int64
 	// NearBytes bounds a partition of the embedded broker where the log is archived: what is older is read from there. Up to
-	// EmbeddedBytes it may grow while the archive or those who read it are behind. 0 is EmbeddedBytes.
+	// EmbeddedBytes it may grow while the archive or those who read it lag behind. 0 is EmbeddedBytes.
 	NearBytes int64
 	// Near is how long records stay in the embedded broker even beyond NearBytes, for those who read them again at a start.
 	Near      time.Duration

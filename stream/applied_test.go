@@ -16,7 +16,7 @@ import (
 )
 
 // Whatever lies between them, the newest mark and checkpoint of each origin are found: repeats of two writers, what no fold wrote, and
-// an origin that was last heard thousands of records ago.
+// an origin that was last received thousands of records ago.
 func TestLastAppliedFindsTheNewestOfEachOrigin(t *testing.T) {
 	const origins = 3
 	lengths := []int{0, 7, 900, 9_000}
@@ -47,7 +47,7 @@ func TestLastAppliedFindsTheNewestOfEachOrigin(t *testing.T) {
 					t.Fatal(err)
 				}
 				switch random.IntN(20) {
-				case 0: // its mark lies ahead of all, and it is no record
+				case 0: // its mark lies ahead of all, and it is not a record
 					value, err = (&eventsv1.ResolvedRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Partition: origin, Offset: 1e12}}).MarshalVT()
 					if err != nil {
 						t.Fatal(err)

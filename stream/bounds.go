@@ -13,7 +13,7 @@ import (
 // Offsets are offsets by topic and partition.
 type Offsets map[string]map[int32]int64
 
-// Bounds are the first offset of each partition of some topics, and that behind its last record. It fails if one of them is
+// Bounds are the first offset of each partition of some topics, and that after its last record. It fails if one of them is
 // not known.
 func Bounds(ctx context.Context, client *kgo.Client, topics ...string) (starts, ends Offsets, err error) {
 	admin := kadm.NewClient(client)
@@ -26,7 +26,7 @@ func Bounds(ctx context.Context, client *kgo.Client, topics ...string) (starts, 
 	return starts, ends, nil
 }
 
-// Ends are the offsets behind the last record of each partition of some topics. It fails if one of them is not known.
+// Ends are the offsets after the last record of each partition of some topics. It fails if one of them is not known.
 func Ends(ctx context.Context, client *kgo.Client, topics ...string) (Offsets, error) {
 	ends, err := listed(kadm.NewClient(client).ListEndOffsets(ctx, topics...))
 	if err != nil {
@@ -45,7 +45,7 @@ func (c Config) Bounds(ctx context.Context, topics ...string) (starts, ends Offs
 	return Bounds(ctx, client, topics...)
 }
 
-// OffsetsFrom are the offsets of the first records with a timestamp at or behind a time, to the millisecond; the end of a
+// OffsetsFrom are the offsets of the first records with a timestamp at or after a time, to the millisecond; the end of a
 // partition where there is none.
 func OffsetsFrom(ctx context.Context, client *kgo.Client, at time.Time, topics ...string) (Offsets, error) {
 	offsets, err := listed(kadm.NewClient(client).ListOffsetsAfterMilli(ctx, at.UnixMilli(), topics...))

@@ -27,7 +27,7 @@ const (
 // Handler is what a member of a group does with its partitions. All methods are called from one
 // goroutine at a time; an error ends the member, which its supervisor starts again.
 type Handler interface {
-	// Assigned says at which offset each of the partitions begins. What was committed to the group
+	// Assigned states at which offset each of the partitions begins. What was committed to the group
 	// does not count: the handler finds its position in its own outputs.
 	Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error)
 	// Records takes the next records of one partition, in order. It may block, which holds back all
@@ -171,7 +171,7 @@ func holdBack(client *kgo.Client, topic string, held, full []int32) []int32 {
 // commits report to a group how far a handler has come, where that has changed. Nothing but what people see of lag rests on it.
 type commits struct {
 	topic string
-	// has is what the group was told, refused that it may not have it.
+	// has is what the group was notified of, refused that it may not have it.
 	has     map[int32]int64
 	refused atomic.Bool
 }

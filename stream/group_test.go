@@ -15,13 +15,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// goesOn is a member of which one partition goes on and the other does not, until the group was told often enough.
+// goesOn is a member of which one partition goes on and the other does not, until the group was notified often enough.
 type goesOn struct {
 	at     int64
 	enough func() bool
 }
 
-var errToldEnough = errors.New("the group was told often enough")
+var errNotifiedEnough = errors.New("the group was told often enough")
 
 func (*goesOn) Assigned(_ context.Context, partitions []int32) (map[int32]int64, error) {
 	starts := map[int32]int64{}
@@ -36,7 +36,7 @@ func (*goesOn) Lost(context.Context, []int32)                       {}
 
 func (h *goesOn) Due(context.Context) error {
 	if h.enough() {
-		return errToldEnough
+		return errNotifiedEnough
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (h *goesOn) Done() map[int32]int64 {
 	return map[int32]int64{0: 7, 1: h.at}
 }
 
-// A group is told of an offset where it changed, and of all again where it refused: a partition without records would show a lag for ever.
+// A group is notified of an offset where it changed, and of all again where it refused: a partition without records would show a lag for ever.
 func TestGroupsAreToldWhatChangedAndWhatTheyRefused(t *testing.T) {
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "ticks"))
 	if err != nil {
@@ -90,7 +90,7 @@ func TestGroupsAreToldWhatChangedAndWhatTheyRefused(t *testing.T) {
 		defer mu.Unlock()
 		return len(told) >= 3
 	}}
-	if err := RunGroup(ctx, Config{Brokers: cluster.ListenAddrs(), ClientID: "test"}, "group", "ticks", h); !errors.Is(err, errToldEnough) {
+	if err := RunGroup(ctx, Config{Brokers: cluster.ListenAddrs(), ClientID: "test"}, "group", "ticks", h); !errors.Is(err, errNotifiedEnough) {
 		t.Fatalf("the member ended with %v after the group was told of %v", err, told)
 	}
 	mu.Lock()

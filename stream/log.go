@@ -18,25 +18,25 @@ type Archive interface {
 	// Start is the least offset from which on the archive has every record up to the offset before, which it returns itself
 	// where the archive does not reach it.
 	Start(ctx context.Context, topic string, partition int32, before int64) (int64, error)
-	// Read hands the archived records of [from, to) to visit, in order, and returns the offset behind the last one. It ends
+	// Read hands the archived records of [from, to) to visit, in order, and returns the offset after the last one. It ends
 	// before an offset that is not archived.
 	Read(ctx context.Context, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) (next int64, err error)
 	// Segment returns the first archived records of [from, to) that lie in one segment, some megabytes; none if there are
 	// none. They were compared with the segment's digest.
 	Segment(ctx context.Context, topic string, partition int32, from, to int64) ([]*kgo.Record, error)
-	// After is the first offset of [from, to) whose record has a timestamp at or behind a time, to the millisecond; to if
+	// After is the first offset of [from, to) whose record has a timestamp at or after a time, to the millisecond; to if
 	// there is none, or where the archive lacks an offset.
 	After(ctx context.Context, topic string, partition int32, at time.Time, from, to int64) (int64, error)
 }
 
-// HoleError states that neither the archive nor the broker has some offsets of an archived partition.
-type HoleError struct {
+// OffsetGapError states that neither the archive nor the broker has some offsets of an archived partition.
+type OffsetGapError struct {
 	Topic      string
 	Partition  int32
 	From, Next int64
 }
 
-func (e *HoleError) Error() string {
+func (e *OffsetGapError) Error() string {
 	return fmt.Sprintf("offsets %d to %d of %s/%d are neither in the archive nor on the broker", e.From, e.Next, e.Topic, e.Partition)
 }
 
@@ -134,7 +134,7 @@ func TopicIDs(ctx context.Context, cfg Config, topics ...string) (map[string]str
 }
 
 // ReadRange hands the records of [from, to) of one partition to visit, in order. Of a topic that an archive covers, those that
-// the brokers have no longer come from there, and an offset that neither has is a *HoleError; of other topics, offsets that
+// the brokers have no longer come from there, and an offset that neither has is a *OffsetGapError; of other topics, offsets that
 // retention or compaction removed are passed over.
 func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
 	if from >= to {
@@ -150,7 +150,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, f
 			return err
 		}
 		start := starts[topic][partition]
-		if next == skipped { // it was no retention: the broker has lost them
+		if next == skipped { // it was not a retention: the broker has lost them
 			start = max(start, behind)
 		}
 		if next < start {
@@ -162,7 +162,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, f
 			return nil
 		}
 		if next < start {
-			return &HoleError{Topic: topic, Partition: partition, From: next, Next: min(to, start)}
+			return &OffsetGapError{Topic: topic, Partition: partition, From: next, Next: min(to, start)}
 		}
 		err = ReadBroker(ctx, cfg, topic, partition, next, to, func(r *kgo.Record) error {
 			if r.Offset != next {

@@ -99,7 +99,7 @@ func FuzzBorrowedRecordsAreThoseDecoded(f *testing.F) {
 		}
 		want := decoded.(*eventsv1.ResolvedRecord)
 		if tick := want.GetTick(); tick != nil && tick.Tick == nil {
-			tick.Tick = &eventsv1.Tick{} // a tick that says nothing: borrowed it is an empty one
+			tick.Tick = &eventsv1.Tick{} // a tick without values: borrowed it is an empty one
 		}
 		if record := got.(*eventsv1.ResolvedRecord); record.GetTick() != nil && record.GetTick().Tick == nil {
 			record.GetTick().Tick = &eventsv1.Tick{}

@@ -12,7 +12,7 @@ type topicPartition struct {
 	number int32
 }
 
-// Splicer makes what a consumer polls one log: where the brokers begin behind a reader's position, or retention was faster
+// Splicer makes what a consumer polls one log: where the brokers begin after a reader's position, or retention was faster
 // than it, the records between come from the archive first, a segment at a time. It is used by one goroutine at a time.
 type Splicer struct {
 	cfg    Config
@@ -24,7 +24,7 @@ type Splicer struct {
 // splicedPartition is where a reader is in a partition.
 type splicedPartition struct {
 	next int64
-	// waiting are records that were polled and come behind those of the archive. The partition is paused meanwhile, so they
+	// waiting are records that were polled and come after those of the archive. The partition is paused meanwhile, so they
 	// are what the client had fetched already.
 	waiting []*kgo.Record
 }
@@ -60,7 +60,7 @@ func (s *Splicer) Behind() bool { return s.behind > 0 }
 type Visit func(topic string, partition int32, records []*kgo.Record) error
 
 // Take hands what the client polled to visit, and of partitions that lack what is before it a segment of the archive instead.
-// Those for which full says so get none now. What neither the brokers nor the archive has is left out: a reader sees it by the
+// Those for which full reports it get none now. What neither the brokers nor the archive has is left out: a reader sees it by the
 // offsets.
 func (s *Splicer) Take(ctx context.Context, client *kgo.Client, fetches kgo.Fetches, full func(topic string, partition int32) bool, visit Visit) error {
 	for _, at := range s.ended {

@@ -60,7 +60,7 @@ type TailRecord struct {
 	Marked eventsv1.Marked
 }
 
-// PastEndError states that a start lies behind the end of its partition: what recorded that position
+// PastEndError states that a start lies after the end of its partition: what recorded that position
 // has seen another log.
 type PastEndError struct {
 	Topic      string
@@ -306,7 +306,7 @@ func (t *Tail) admit(p *position, m kafka.Message) (TailRecord, bool) {
 	return rec, true
 }
 
-// retry calls try until it succeeds, fails for good or the context ends, which is no error.
+// retry calls try until it succeeds, fails for good or the context ends, which is not an error.
 func (t *Tail) retry(ctx context.Context, try func() error) error {
 	const longest = 5 * time.Second
 	pauses := retry.New(100*time.Millisecond, longest)

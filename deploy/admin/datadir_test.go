@@ -64,7 +64,7 @@ func TestStaleRunFileIsNotBelieved(t *testing.T) {
 	}
 }
 
-// The lock of a process that was killed holds until its memory is freed; the socket takes connections then and says nothing.
+// The lock of a process that was killed holds until its memory is freed; the socket takes connections then and answers nothing.
 func TestADyingHolderIsWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	dying, err := HoldDataDir(path)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A job that was ended says so, also where what it did failed in another way because of that.
+// A job that was ended reports it, also where what it did failed in another way because of that.
 func TestAnEndedJobHasNotFailed(t *testing.T) {
 	cancelled := errors.New("the engine: query was cancelled")
 	j := startJob(t.Context(), Command{Name: "v", Long: true, Run: func(ctx context.Context, _ json.RawMessage, _ func(any) error) error {

@@ -293,7 +293,7 @@ func archiving(ctx context.Context, t *testing.T) (r *round, rec *recorder, dir 
 	return r, rec, dir
 }
 
-// While the archive's disk is full, or cannot be written at all, the log keeps what is not archived, and the instance says so;
+// While the archive's disk is full, or cannot be written at all, the log keeps what is not archived, and the instance reports it;
 // with room again all is archived, without a restart. Where that takes so long that the log is three times as large as its
 // bound, its oldest records are given up: exactly those that a gap counts.
 func TestFullArchiveLosesNothing(t *testing.T) {
@@ -334,7 +334,7 @@ func TestFullArchiveLosesNothing(t *testing.T) {
 	}
 	var givenUp map[string][]archive.Span
 	eventually(t, "a gap that counts each hole of the archive", 2*time.Minute, func() error {
-		givenUp = r.holes(dir)
+		givenUp = r.archiveGaps(dir)
 		want := map[string]int64{}
 		for symbol, spans := range givenUp {
 			for _, span := range spans {
@@ -386,23 +386,23 @@ func (p *program) logged(text string) error {
 	return err
 }
 
-// holes are what the archive lacks between its segments, by topic and partition.
-func (r *round) holes(dir string) map[string][]archive.Span {
+// archiveGaps are what the archive lacks between its segments, by topic and partition.
+func (r *round) archiveGaps(dir string) map[string][]archive.Span {
 	r.t.Helper()
 	store := archive.NewDir(dir)
 	partitions, err := archive.Partitions(r.t.Context(), store)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	holes := map[string][]archive.Span{}
+	archiveGaps := map[string][]archive.Span{}
 	for _, p := range partitions {
 		c, err := archive.Load(r.t.Context(), store, p)
 		if err != nil || len(c.Faults) > 0 {
 			r.t.Fatal(err, c.Faults)
 		}
-		if len(c.Holes) > 0 {
-			holes[p.String()] = c.Holes
+		if len(c.Gaps) > 0 {
+			archiveGaps[p.String()] = c.Gaps
 		}
 	}
-	return holes
+	return archiveGaps
 }

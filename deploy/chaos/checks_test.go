@@ -328,12 +328,12 @@ func (s *scene) checkEvents(result *report) {
 // Shares of what venues said to somebody that are acknowledged: of processes that are killed every other second, with what they had read and
 // not written yet, and of ones that live on.
 const (
-	heardByKilled = 0.5
-	heardByAll    = 0.9
+	receivedByKilled = 0.5
+	receivedByAll    = 0.9
 )
 
 // checkHeard is a floor of acknowledged events that goes with how much was said, and so with the length of the round.
-func (s *scene) checkHeard(result *report, share float64) {
+func (s *scene) checkReceived(result *report, share float64) {
 	s.t.Helper()
 	said := 0
 	for _, v := range s.venues() {

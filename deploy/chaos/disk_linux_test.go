@@ -126,7 +126,7 @@ func (p *program) lines(t *testing.T) int {
 	return strings.Count(string(log), "\n")
 }
 
-// However often the disk has no byte left, also at a start: the instance says so, prices state that they are old, and when
+// However often the disk has no byte left, also at a start: the instance reports it, prices state that they are old, and when
 // there is room all goes on by itself; nothing that was acknowledged is lost, and the views are those of the log.
 func TestFullDiskLosesNothing(t *testing.T) {
 	times := 1

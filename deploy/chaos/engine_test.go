@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// engineRounds is how many disturbances the gate makes; MARKETLOG_ENGINE_ROUNDS says otherwise.
+	// engineRounds is how many disturbances the gate makes; MARKETLOG_ENGINE_ROUNDS sets another number.
 	engineRounds = 15
 	// enginePassword opens the engine to its clients.
 	enginePassword = "secret"

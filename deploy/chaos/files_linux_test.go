@@ -44,7 +44,7 @@ func (p *program) complaints(t *testing.T) int {
 	return strings.Count(string(log), `"level":"WARN"`) + strings.Count(string(log), `"level":"ERROR"`)
 }
 
-// Twice as many sockets as files: those that are too many are answered with 503, prices go on being made, the log says it
+// Twice as many sockets as files: those that are too many are answered with 503, prices go on being made, the log states it
 // once, and when the sockets are gone others are served.
 func TestMoreSocketsThanFiles(t *testing.T) {
 	const files, sockets, mostLines = 1024, 2000, 5

@@ -220,7 +220,7 @@ func runRound(t *testing.T, binary string, seed uint64, kills int) {
 		result.Kills += n
 	}
 	r.checkEvents(&result)
-	r.checkHeard(&result, heardByKilled)
+	r.checkReceived(&result, receivedByKilled)
 	published := r.checkViews(&result)
 	r.checkBackfill()
 	r.checkSources(&result)

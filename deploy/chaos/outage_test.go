@@ -44,14 +44,14 @@ type outage struct {
 	ahead   time.Duration
 }
 
-// Kafka, ClickHouse and Redis are away in turn, for minutes: they hang, refuse, break off and are slow. Meanwhile every process lives and says
-// so at once; what it says of being ready is what docs/operations.md promises; current prices are answered with their age, and what needs the
-// store is a 503 that says so. Afterwards all is there.
+// Kafka, ClickHouse and Redis are away in turn, for minutes: they hang, refuse, break off and are slow. Meanwhile every process lives and reports
+// it at once; what it reports of being ready is what docs/operations.md promises; current prices are answered with their age, and what needs the
+// store is a 503 that states the reason. Afterwards all is there.
 func TestStoresAwayForMinutes(t *testing.T) {
 	o := newOutage(t)
 	t.Run("clickhouse", func(t *testing.T) {
 		o.away(t, o.by.clickhouse, away{
-			// REST has prices, and the process that cannot write says what it waits for.
+			// REST has prices, and the process that cannot write states what it waits for.
 			ready: func(m manner) error {
 				return o.says(processNodeA, m != slow, "sink/prices.v1", "waiting for a store")
 			},
@@ -315,7 +315,7 @@ func (p priced) isHonest() error {
 	return p.isUnavailable()
 }
 
-// isUnavailable is nil if the answer is a 503 that says why.
+// isUnavailable is nil if the answer is a 503 that states why.
 func (r response) isUnavailable() error {
 	var body struct {
 		Error struct{ Code, Message string }
@@ -372,7 +372,7 @@ func (o *outage) check(t *testing.T) {
 	o.settle()
 	var result report
 	o.checkEvents(&result)
-	o.checkHeard(&result, heardByAll)
+	o.checkReceived(&result, receivedByAll)
 	o.checkViews(&result)
 	o.checkAcknowledged()
 	o.rest.check(t)

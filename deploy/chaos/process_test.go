@@ -116,7 +116,7 @@ func (p *process) killedBySignal() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// stopLimit bounds a stop that hangs. One whose parts do not drain in their time ends by itself, with an exit code that says so.
+// stopLimit bounds a stop that hangs. One whose parts do not drain in their time ends by itself, with an exit code for that.
 const stopLimit = time.Minute
 
 // stop asks the process to end, as an operator does.

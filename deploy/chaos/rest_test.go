@@ -199,7 +199,7 @@ func (r *reader) ask(ctx context.Context, which int) {
 	if r.key != "" {
 		request.Header.Set("Authorization", "Bearer "+r.key)
 	}
-	// The clock of whoever answers says at least this.
+	// The clock of whoever answers states at least this.
 	now := time.Now().Add(time.Duration(r.shift.Load()))
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -228,7 +228,7 @@ func (r *reader) ask(ctx context.Context, which int) {
 }
 
 // checkPast asks the last process for what it and those before it answered: nothing may be newer than what was served then. What a process
-// recorded in its last seconds is lost with it, so that something older is no fault; it is most often the same.
+// recorded in its last seconds is lost with it, so that something older is not a fault; it is most often the same.
 func (r *reader) checkPast(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()

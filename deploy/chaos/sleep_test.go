@@ -26,7 +26,7 @@ const (
 )
 
 // A machine that sleeps does nothing for a while, and then its clock has jumped. No answer is older than one before it, and
-// what is older than 30 s says so at once, in the answer, /readyz and the metrics; when the venues speak again, all is fresh.
+// what is older than 30 s is marked so at once, in the answer, /readyz and the metrics; when the venues speak again, all is fresh.
 func TestSleepHidesNoAge(t *testing.T) {
 	r, p := newSleeper(t)
 	for _, silent := range []bool{false, true} {
@@ -93,7 +93,7 @@ func (r *sleeper) hush(silent bool) {
 	}
 }
 
-// sleep stops the process for a while. When it goes on its clock has jumped, and that of the venues. With silent they say
+// sleep stops the process for a while. When it goes on its clock has jumped, and that of the venues. With silent they state
 // nothing from the beginning of the sleep on, so that its prices stay old.
 func (r *sleeper) sleep(p *process, silent bool, while, jump time.Duration) {
 	r.t.Helper()
@@ -139,7 +139,7 @@ func (r *sleeper) awaitAnswers(more int) {
 	})
 }
 
-// servesOld is nil once the instance says everywhere that its prices are old.
+// servesOld is nil once the instance states everywhere that its prices are old.
 func (in *instance) servesOld() error {
 	ready, body, err := fetched("http://" + in.rest + "/readyz")
 	if err != nil {

@@ -74,7 +74,7 @@ type splitRound struct {
 	// operator gives its commands to the first of the processes.
 	operator *operator
 	counts   map[string]int
-	// engineDeaths is how often the engine's log says so far that it died.
+	// engineDeaths is how often the engine's log has reported so far that it died.
 	engineDeaths int
 }
 
@@ -144,7 +144,7 @@ func runSplitRound(t *testing.T, binary string, seed uint64, kills int) {
 	t.Logf("settled after %v", time.Since(began).Round(time.Second))
 	result := report{Test: t.Name(), Seed: seed, Steps: r.counts, Kills: kills}
 	r.checkEvents(&result)
-	r.checkHeard(&result, heardByKilled)
+	r.checkReceived(&result, receivedByKilled)
 	published := r.checkViews(&result)
 	r.checkSources(&result)
 	r.operator.checkFolds(&result)
@@ -298,7 +298,7 @@ func (r *splitRound) countEngineDeaths() int {
 }
 
 // seeEngine fails the test if the engine has died by itself. Its supervisor starts it again, so that the node lives on: the
-// round goes on too, and shows whether all others survive it. Killing the node kills the supervisor, which says nothing.
+// round goes on too, and shows whether all others survive it. Killing the node kills the supervisor, which reports nothing.
 func (r *splitRound) seeEngine() {
 	r.t.Helper()
 	n := r.cluster.nodes[engineNode]

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// stormSockets come back at once in the gate; MARKETLOG_SOCKETS says otherwise, 10000 in the nightly one.
+	// stormSockets come back at once in the gate; MARKETLOG_SOCKETS sets another number, 10000 in the nightly one.
 	stormSockets = 2_000
 	// servedWithin is how soon all of them are to have prices again once the server answers.
 	servedWithin = 10 * time.Second

@@ -300,7 +300,7 @@ func TestBackfillWaitsForRoom(t *testing.T) {
 	in.Disk = diskguard.New(diskguard.Config{Dir: cfg.DataDir, Reserve: config.MinReserveBytes, Space: func(string) (diskguard.Space, error) {
 		return diskguard.Space{Free: free.Load(), Total: 1 << 41}, nil
 	}})
-	const full, inFlight = 5, 4 // the call behind which the disk has no room, and how many there are at a time
+	const full, inFlight = 5, 4 // the call after which the disk has no room, and how many there are at a time
 	waiting := make(chan struct{})
 	venue.onCall = func(n int64) {
 		if n == full {

@@ -103,7 +103,7 @@ type jobPrinter interface {
 	end()
 }
 
-// runResumable calls work of the instance that can be taken up again. To cancel it is no failure: it then ends with the text of
+// runResumable calls work of the instance that can be taken up again. To cancel it is not a failure: it then ends with the text of
 // ended, which is all of an error that comes through the socket.
 func runResumable(rt *command.Runtime, cmd *cobra.Command, v admin.Command, action admin.Action, input any, ended error, printer func(replayPrinter) jobPrinter) error {
 	out, err := rt.Output(cmd)

@@ -134,7 +134,7 @@ func (p *fetchPrinter) end() {
 	}
 }
 
-// fetchFlag is no setting: it is about one start.
+// fetchFlag is not a setting: it is about one start.
 const fetchFlag = "fetch-engine"
 
 // addFetchFlag adds --fetch-engine to a command that loads the engine.

@@ -120,7 +120,7 @@ func TestDoctorNamesDamagedParts(t *testing.T) {
 	named("while it runs")
 	stop()
 
-	if err := os.RemoveAll(path); err != nil { // what doctor says
+	if err := os.RemoveAll(path); err != nil { // what doctor asks for
 		t.Fatal(err)
 	}
 	stop = lives(t, cfg, deploytest.Quiet)

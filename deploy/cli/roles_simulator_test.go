@@ -21,7 +21,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// An accelerated run begins in the past: behind records of the present its own would be late.
+// An accelerated run begins in the past: after records of the present its own would be late.
 func TestAcceleratedRunRefusesANewerLog(t *testing.T) {
 	dir, err := os.MkdirTemp("", "sim") // t.TempDir may be longer than a socket's name can be
 	if err != nil {

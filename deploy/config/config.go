@@ -40,7 +40,7 @@ type Config struct {
 	Archive    ArchiveConfig          `koanf:"archive"`
 	Lake       LakeConfig             `koanf:"lake"`
 	Venues     map[string]VenueConfig `koanf:"venues"`
-	// Sources are polled where feeds is live, or where their URL says otherwise.
+	// Sources are polled where feeds is live, or where their URL states otherwise.
 	Sources  map[string]SourceConfig `koanf:"sources"`
 	Backfill BackfillConfig          `koanf:"backfill"`
 	Auth     AuthConfig              `koanf:"auth"`
@@ -89,7 +89,7 @@ type TLSConfig struct {
 	KeyFile  string `koanf:"key_file"`
 }
 
-// SASLConfig names a Kafka user; an empty mechanism is none.
+// SASLConfig names a Kafka user; an empty mechanism means no authentication.
 type SASLConfig struct {
 	// Mechanism is plain, scram-sha-256 or scram-sha-512.
 	Mechanism    string `koanf:"mechanism"`
@@ -156,7 +156,7 @@ type BucketConfig struct {
 	Name     string `koanf:"name"`
 	// Prefix begins the names of all objects; empty: nothing.
 	Prefix string `koanf:"prefix"`
-	// Region is what requests are signed for; empty: what the server says.
+	// Region is what requests are signed for; empty: what the server states.
 	Region string `koanf:"region"`
 	// AccessKey names who asks, SecretKeyFile holds what requests are signed with. Both empty: AWS_ACCESS_KEY_ID and
 	// AWS_SECRET_ACCESS_KEY, the file of shared credentials, or the role of the machine.

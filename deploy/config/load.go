@@ -205,7 +205,7 @@ func (l *loader) merge(layer *koanf.Koanf, origin func(key string) string) {
 		section := slices.ContainsFunc(l.keys, func(k string) bool { return strings.HasPrefix(k, key+".") })
 		switch {
 		case slices.Contains(l.keys, key):
-			if value == nil { // `key:` with nothing behind it
+			if value == nil { // `key:` without a value
 				continue
 			}
 			l.origins[key] = origin(key)

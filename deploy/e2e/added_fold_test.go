@@ -20,7 +20,7 @@ import (
 // addedFold is a fold that this program does not have: files that are added to the repository as they lie there.
 const addedFold = "testdata/addedfold"
 
-// addedLines are what is added to files that are there, behind a line that each has once: all that docs/adding-a-fold.md
+// addedLines are what is added to files that are there, after a line that each has once: all that docs/adding-a-fold.md
 // names beside new files.
 var addedLines = []struct{ file, behind, line string }{
 	{"schemas/topics.go", "var Topics = []Topic{\n", "row.txt"},

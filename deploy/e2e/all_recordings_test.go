@@ -168,13 +168,13 @@ func (l *recordedLog) play(parts []scheduled) {
 				return s.symbols[in.Symbol] || slices.ContainsFunc(in.Aliases, func(name string) bool { return s.symbols[name] })
 			})
 		}, false})
-		heard := map[int64]bool{}
+		received := map[int64]bool{}
 		for _, line := range s.expected {
-			heard[line.ReceivedTime.UnixNano()] = true
+			received[line.ReceivedTime.UnixNano()] = true
 		}
 		for i, f := range s.frames {
 			step := action{f.at + int64(s.shift), func() { s.feed.venue.sendAndWait(f) }, false}
-			if last := i == len(s.frames)-1; !heard[f.at] && !last {
+			if last := i == len(s.frames)-1; !received[f.at] && !last {
 				step.run, step.anytime = func() { s.feed.venue.mumble(f) }, true
 			}
 			actions = append(actions, step)
@@ -289,7 +289,7 @@ func (s scheduled) checkTicks(t *testing.T) {
 	}
 }
 
-// tickLine writes a tick as decode's line says it.
+// tickLine writes a tick as decode's line states it.
 func tickLine(t *eventsv1.Tick, shift time.Duration) string {
 	event := int64(0)
 	if t.EventTime != 0 {
@@ -315,9 +315,9 @@ func (s scheduled) expectedTicks() (ticks []string, reasons map[string]int) {
 	reasons = map[string]int{}
 	refused := map[string]bool{}
 	for _, l := range s.expected {
-		heard := l.ReceivedTime.UnixNano()
-		if heard != frame {
-			frame, before = heard, maps.Clone(known)
+		received := l.ReceivedTime.UnixNano()
+		if received != frame {
+			frame, before = received, maps.Clone(known)
 			clear(refused)
 		}
 		if l.Kind == "error" {
@@ -335,7 +335,7 @@ func (s scheduled) expectedTicks() (ticks []string, reasons map[string]int) {
 		later := func(n newest) bool {
 			return at > n.at || at == n.at && (len(l.ID) > len(n.id) || len(l.ID) == len(n.id) && l.ID > n.id)
 		}
-		stale := l.Snapshot && (seen && !later(was) || !seen && at <= heard-int64(2*time.Minute))
+		stale := l.Snapshot && (seen && !later(was) || !seen && at <= received-int64(2*time.Minute))
 		if l.Kind == "trade" && later(known[symbol]) {
 			known[symbol] = newest{at, l.ID}
 		}
@@ -350,7 +350,7 @@ func (s scheduled) expectedTicks() (ticks []string, reasons map[string]int) {
 			base, quote = *l.Base, *l.Quote
 		}
 		ticks = append(ticks, fmt.Sprintf("%s %s %s/%s price=%s size=%s side=%s id=%s bid=%s ask=%s last=%s volume=%s,%s at=%d heard=%d snapshot=%t", l.Kind, symbol,
-			base, quote, l.Price, l.Size, l.Side, l.ID, l.Bid, l.Ask, l.Last, l.VolumeBase, l.VolumeQuote, at, heard, l.Snapshot))
+			base, quote, l.Price, l.Size, l.Side, l.ID, l.Bid, l.Ask, l.Last, l.VolumeBase, l.VolumeQuote, at, received, l.Snapshot))
 	}
 	return ticks, reasons
 }
@@ -717,10 +717,10 @@ func TestRecordingsRunEndToEnd(t *testing.T) {
 // mergedBegin is when the axis of merged recordings begins: they play across the end of a minute.
 var mergedBegin = time.Date(2026, 1, 5, 10, 0, 20, 0, time.UTC)
 
-// merge states when the first frame of each recording is heard, in seconds of the axis: the time-shift.
+// merge states when the first frame of each recording is received, in seconds of the axis: the time-shift.
 type merge map[string]int
 
-// runMerged plays recordings of several venues side by side on one log, each moved as the merge says, and
+// runMerged plays recordings of several venues side by side on one log, each moved as the merge states, and
 // returns its views after they were compared with the independent fold.
 func runMerged(t *testing.T, e *engine.Engine, database string, list []recording, at merge) oracle.Views {
 	t.Helper()

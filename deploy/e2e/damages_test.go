@@ -291,7 +291,7 @@ func same(want, got map[string]string) string {
 	return ""
 }
 
-// sealedSegment is the first segment of a partition of ticks that has others behind it.
+// sealedSegment is the first segment of a partition of ticks that has others after it.
 func sealedSegment(t *testing.T, dir string) string {
 	t.Helper()
 	sealed := sealedSegments(t, dir)
@@ -301,7 +301,7 @@ func sealedSegment(t *testing.T, dir string) string {
 	return sealed[0]
 }
 
-// sealedSegments are the first segments of the partitions of ticks that have others behind it.
+// sealedSegments are the first segments of the partitions of ticks that have others after it.
 func sealedSegments(t *testing.T, dir string) (sealed []string) {
 	t.Helper()
 	partitions, err := filepath.Glob(filepath.Join(dir, "log", "partitions", "ticks.v1-*"))

@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// The examples of the documentation do what they say, against a running instance.
+// The examples of the documentation do what they say they do, against a running instance.
 func TestDemoServesTheExamples(t *testing.T) {
 	streamtest.InTier(t, streamtest.TierContract)
 	python, node := schemathesisPython(t), newNode(t)

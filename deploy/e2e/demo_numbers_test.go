@@ -301,7 +301,7 @@ func rateChartsPastDiffers(t *testing.T, d *demo) (differs []string, waiting str
 				return nil, fmt.Sprintf("%s: %d points, %v", path, len(points), err)
 			}
 			first := number(points[0].(map[string]any), "timestamp")
-			want := map[float64]map[string]*[4][]float64{} // open, high, low and close of the rates of each provider, each with its weight behind it
+			want := map[float64]map[string]*[4][]float64{} // open, high, low and close of the rates of each provider, each with its weight after it
 			for _, r := range d.query(t, fmt.Sprintf(`SELECT toUnixTimestamp(start) * 1000 AS at, provider, open, high, low, close, ifNull(tvl_usd, 0) AS weight
 				FROM %s WHERE coin_id = '%s' AND category = '%s' AND shadowed = ''`, view, chart[0], chart[1])) {
 				at, provider := number(r, "at"), fmt.Sprint(r["provider"])
@@ -348,7 +348,7 @@ func rateChartsPastDiffers(t *testing.T, d *demo) (differs []string, waiting str
 	return differs, ""
 }
 
-// weightedMean is that of values, each with its weight behind it; of all alike where nothing has one.
+// weightedMean is that of values, each with its weight after it; of all alike where nothing has one.
 func weightedMean(pairs []float64) float64 {
 	sum, weights, plain := 0.0, 0.0, 0.0
 	for i := 0; i < len(pairs); i += 2 {

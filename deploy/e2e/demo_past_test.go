@@ -114,7 +114,7 @@ func (a servedAnswer) instants() (list []time.Time) {
 
 func (a servedAnswer) at() string { return a.before.UTC().Format(time.RFC3339Nano) }
 
-// holdsAll reports whether an answer has the status that the first word says, and all other words in it.
+// holdsAll reports whether an answer has the status that the first word states, and all other words in it.
 func holdsAll(words []string, status int, body string) bool {
 	return words[0] == strconv.Itoa(status) && !slices.ContainsFunc(words[1:], func(word string) bool { return !strings.Contains(body, word) })
 }

@@ -106,7 +106,7 @@ func (d *demo) attacks() []func(context.Context) {
 		})
 }
 
-// statement asks the SQL port; status 0 is no answer.
+// statement asks the SQL port; status 0 is not an answer.
 func (d *demo) statement(ctx context.Context, text string) (status int, body string) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.sql, strings.NewReader(text))
 	if err != nil {

@@ -193,7 +193,7 @@ func (d *demo) newKey(plan string) (string, error) {
 	}
 }
 
-// takes returns an error where the demo says of a key that it is not valid.
+// takes returns an error where the demo reports that a key is not valid.
 func (d *demo) takes(key string) error {
 	request, err := http.NewRequest(http.MethodGet, d.base+"/api/v1/coins/list", nil)
 	if err != nil {

@@ -122,7 +122,7 @@ func TestDemoWithstandsSchemathesis(t *testing.T) {
 const fewOverloads = 10
 
 // noServerErrors checks a record of requests (HAR 1.2) for faults of the server. That it could not answer at the moment, and when to try
-// again, is none, but for a few requests only.
+// again, is not an error, but for a few requests only.
 func noServerErrors(t *testing.T, record string) {
 	t.Helper()
 	text, err := os.ReadFile(record)

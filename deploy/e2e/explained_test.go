@@ -38,9 +38,9 @@ type explainedMarket struct {
 	price              float64
 }
 
-// explainedWorld invents ticks: prices that wander, prints from far away, a coin whose two venues do not
+// tickGenerator invents ticks: prices that wander, prints from far away, a coin whose two venues do not
 // agree for a while, and one that falls silent.
-type explainedWorld struct {
+type tickGenerator struct {
 	random  *rand.Rand
 	markets []*explainedMarket
 	events  uint64
@@ -54,8 +54,8 @@ var (
 // quarrelling is the coin of two venues, silenced the one that nobody speaks of after a minute.
 const quarrelling, silenced = "NEAR", "ATOM"
 
-func newExplainedWorld(seed uint64) *explainedWorld {
-	w := &explainedWorld{random: rand.New(rand.NewPCG(seed, 1))}
+func newTickGenerator(seed uint64) *tickGenerator {
+	w := &tickGenerator{random: rand.New(rand.NewPCG(seed, 1))}
 	for _, m := range []explainedMarket{{"kraken", "USDT", "USD", 0.9996}, {"kraken", "EUR", "USD", 1.0837}, {"coinbase", "USDT", "USD", 0.9998}} {
 		w.markets = append(w.markets, &m)
 	}
@@ -77,7 +77,7 @@ func newExplainedWorld(seed uint64) *explainedWorld {
 }
 
 // second is what the venues send in one second, the nth.
-func (w *explainedWorld) second(n int, at time.Time) (ticks []*eventsv1.Tick) {
+func (w *tickGenerator) second(n int, at time.Time) (ticks []*eventsv1.Tick) {
 	for _, m := range w.markets {
 		rate := m.quote == "USD" && (m.base == "USDT" || m.base == "EUR")
 		if !rate && w.random.IntN(4) > 0 || m.base == silenced && n > 60 {
@@ -96,7 +96,7 @@ func (w *explainedWorld) second(n int, at time.Time) (ticks []*eventsv1.Tick) {
 	return ticks
 }
 
-func (w *explainedWorld) tick(m *explainedMarket, price float64, at time.Time) *eventsv1.Tick {
+func (w *tickGenerator) tick(m *explainedMarket, price float64, at time.Time) *eventsv1.Tick {
 	text := func(f float64) string { return strconv.FormatFloat(f, 'f', 8, 64) }
 	w.events++
 	var id schemas.EventID
@@ -117,8 +117,8 @@ func (w *explainedWorld) tick(m *explainedMarket, price float64, at time.Time) *
 	return t
 }
 
-// write writes the seconds of the world into ticks.raw.v1 as one producer does.
-func (w *explainedWorld) write(t *testing.T, cfg config.Config, begin time.Time) {
+// write writes the generated seconds into ticks.raw.v1 as one producer does.
+func (w *tickGenerator) write(t *testing.T, cfg config.Config, begin time.Time) {
 	t.Helper()
 	producer, err := deploytest.Writer(t, cfg).NewProducer()
 	if err != nil {
@@ -149,7 +149,7 @@ func (w *explainedWorld) write(t *testing.T, cfg config.Config, begin time.Time)
 		for p := range raw.Partitions {
 			write(p, at, &eventsv1.RawRecord{Body: &eventsv1.RawRecord_Clock{Clock: &eventsv1.Clock{Time: at.UnixNano()}}})
 		}
-		if n == 9 || n%60 == 59 { // else a price could wait for ticks that lie far behind the clocks
+		if n == 9 || n%60 == 59 { // else a price could wait for ticks that are far older than the clocks
 			awaitFolds(t, producer)
 		}
 	}
@@ -178,7 +178,7 @@ func TestPastPricesAreExplained(t *testing.T) {
 	t.Logf("MARKETLOG_EXPLAIN_SEED=%d repeats this", seed)
 	alone(t)
 	cfg := startInstance(t)
-	w := newExplainedWorld(seed)
+	w := newTickGenerator(seed)
 	w.write(t, cfg, time.Now().UTC().Truncate(time.Minute).Add(-20*time.Minute))
 	byCoin, reasons := readRows(t, cfg)
 	if reasons["no_consensus"] == 0 || reasons["no_fresh_inputs"] == 0 || reasons["outlier"] == 0 || reasons[""] < explainedPrices {
@@ -312,7 +312,7 @@ func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Ti
 }
 
 // checkAnswerOfThePast compares the answer of an instant with the explanation of its price: it has that price, its age as it was then,
-// and the inputs of the newest record, which may say why there is no newer price.
+// and the inputs of the newest record, which may state why there is no newer price.
 func checkAnswerOfThePast(t *testing.T, cfg config.Config, key string, asOf time.Time, x *prices.Explanation, newest explainedRow) {
 	t.Helper()
 	path := "/api/v1/prices/" + x.CoinID + "?asOf=" + asOf.Format(time.RFC3339Nano)

@@ -434,7 +434,7 @@ func (l *recordedLog) openFeed(v adapter.Venue, server *loopbackVenue, shift tim
 	return f
 }
 
-// The scripted venue says every second what USD is worth: it speaks Kraken's feed, and its last market
+// The scripted venue states every second what USD is worth: it speaks Kraken's feed, and its last market
 // reports when rates have come through.
 const (
 	scriptedSlug    = "kraken"

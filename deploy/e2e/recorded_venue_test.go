@@ -86,7 +86,7 @@ func (v *loopbackVenue) serveFeed(w http.ResponseWriter, r *http.Request) {
 }
 
 // sendAndWait sends a frame and returns when the adapter has read it and asks for the next one: only then does
-// it answer the ping behind it.
+// it answer the ping after it.
 func (v *loopbackVenue) sendAndWait(f recordedFrame) {
 	v.t.Helper()
 	v.send(f, true)

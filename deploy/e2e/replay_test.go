@@ -102,7 +102,7 @@ func writeRawTicks(t *testing.T, cfg config.Config, begin time.Time, seconds int
 			write(stream.PartitionFor("kraken|"+base, raw.Partitions), at, &eventsv1.RawRecord{Body: &eventsv1.RawRecord_Tick{Tick: tick}})
 		}
 		if n%60 == 59 {
-			// Folds that catch up run apart: where ticks lie two minutes behind the clocks, no price is fresh.
+			// Folds that catch up run apart: where ticks are two minutes older than the clocks, no price is fresh.
 			awaitFolds(t, producer)
 		}
 		for p := range raw.Partitions {

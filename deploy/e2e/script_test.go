@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// endingTheDemo ends the shared demo behind all tests, in whatever order they ran. The demo ends when it is stopped, with
+// endingTheDemo ends the shared demo after all tests, in whatever order they ran. The demo ends when it is stopped, with
 // everything written; where it does not, the tests have failed.
 type endingTheDemo struct{ *testing.M }
 

@@ -16,8 +16,8 @@ import (
 
 // drainer is a program that drains for ever once it is asked to stop. It prints what reaches it, and repeats what it reads.
 func drainer() {
-	heard := make(chan os.Signal, 8)
-	signal.Notify(heard, syscall.SIGTERM)
+	received := make(chan os.Signal, 8)
+	signal.Notify(received, syscall.SIGTERM)
 	ctx := cli.Interruptible()
 	lines := make(chan string)
 	go func() {
@@ -30,7 +30,7 @@ func drainer() {
 	stopping := ctx.Done()
 	for {
 		select {
-		case <-heard:
+		case <-received:
 			fmt.Println("signal")
 		case <-stopping:
 			fmt.Println("draining")

@@ -49,8 +49,8 @@ func headerAt(raw []byte, at int) (batch, bool) {
 	}, true
 }
 
-// wholeBatches reads all batches of a segment whose checksums are right and whose offsets ascend, also those behind
-// bytes that are none.
+// wholeBatches reads all batches of a segment whose checksums are right and whose offsets ascend, also those after
+// bytes that are not a batch.
 func wholeBatches(raw []byte) (batches []batch) {
 	for at := 0; at+batchHeader <= len(raw); {
 		b, ok := batchAt(raw, at)

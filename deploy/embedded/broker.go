@@ -91,7 +91,7 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 		kfake.BrokerConfigs(map[string]string{
 			"log.cleaner.backoff.ms": strconv.FormatInt(sweepNever.Milliseconds(), 10),
 		}),
-		// The broker asks for 127.0.0.1 and a port of its own choice; it advertises what the listener says.
+		// The broker asks for 127.0.0.1 and a port of its own choice; it advertises what the listener states.
 		kfake.ListenFn(func(network, _ string) (net.Listener, error) {
 			listener, err := net.Listen(network, cfg.Listen)
 			if err != nil {

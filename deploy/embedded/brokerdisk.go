@@ -65,8 +65,8 @@ const (
 // brokerDisk is what the broker keeps its log on. An append that fails is cut back and tried again until it succeeds,
 // and the broker, which does everything in one goroutine, does nothing else meanwhile. For kfake itself would answer with
 // an error that ends an idempotent producer's batch, remember the batch's sequence as written all the same, and take the
-// batch behind it: the log would have a hole that no producer fills. And it would leave the torn piece of a state log in
-// place and go on behind it, where its next start does not look.
+// batch after it: the log would have a gap that no producer fills. And it would leave the torn piece of a state log in
+// place and go on after it, where its next start does not look.
 type brokerDisk struct {
 	log *slog.Logger
 	// write, open and sync are those of os, but for tests; syncDir flushes which files a directory has.
@@ -129,7 +129,7 @@ func (d *brokerDisk) prepare(dir string) ([]Damage, error) {
 // mostChecked is how much of what prepare reads is kept until the broker reads it, in bytes.
 const mostChecked = 512 << 20
 
-// keep holds a segment for the broker's own reading: read twice, the log took a good part of a start behind a kill.
+// keep holds a segment for the broker's own reading: read twice, the log took a good part of a start after a kill.
 func (d *brokerDisk) keep(name string, raw []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -211,7 +211,7 @@ func (d *brokerDisk) holding() error {
 	return d.held
 }
 
-// errGivenUp answers appends behind one that was given up when the broker was closed.
+// errGivenUp answers appends after one that was given up when the broker was closed.
 var errGivenUp = errors.New("an earlier append was given up")
 
 // insist does what an append needs until it succeeds or the disk is released.

@@ -58,8 +58,8 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// An append that a full disk refuses is cut back, and nothing is taken behind it: when there is room, the log goes on
-// where it was, without a hole, a torn piece or a record that was reported lost to its producer.
+// An append that a full disk refuses is cut back, and nothing is taken after it: when there is room, the log goes on
+// where it was, without a gap, a torn piece or a record that was reported lost to its producer.
 func TestFullDiskHoldsTheBroker(t *testing.T) {
 	topic := schemas.Topic{Name: "ticks", Partitions: 1, EmbeddedBytes: 1 << 30}
 	dir := t.TempDir()
@@ -130,7 +130,7 @@ func TestHeldBrokerCloses(t *testing.T) {
 	}
 }
 
-// The state logs are cut back as well: what a group committed behind a failed append is there at the next start.
+// The state logs are cut back as well: what a group committed after a failed append is there at the next start.
 func TestFailedCommitIsCutBack(t *testing.T) {
 	topic := schemas.Topic{Name: "ticks", Partitions: 1, EmbeddedBytes: 1 << 30}
 	dir := t.TempDir()

@@ -30,7 +30,7 @@ type Damage struct {
 	From int64 `json:"from"`
 	Next int64 `json:"next"`
 	Open bool  `json:"open,omitempty"`
-	// After and Before are the times of the last record before and of the first behind it; zero where there is none.
+	// After and Before are the times of the last record before and of the first after it; zero where there is none.
 	After  time.Time `json:"after,omitzero"`
 	Before time.Time `json:"before,omitzero"`
 	// Kept is where the damaged file was set aside, whole; empty if there is none.
@@ -201,7 +201,7 @@ type partitionCheck struct {
 	keep      func(name string, raw []byte)
 	damages   []Damage
 
-	// next is the offset and newest the time (Unix milliseconds) behind which the next record is to be.
+	// next is the offset and newest the time (Unix milliseconds) after which the next record is to be.
 	next, newest int64
 	begun        bool
 	// known are the offsets that were found to be lost, at an earlier check or this one.
@@ -258,7 +258,7 @@ func (c *partitionCheck) run() (*partitionState, error) {
 		state.active = state.manifest.Sealed[n-1]
 		state.manifest.Active, state.manifest.Sealed = state.active.Base, state.manifest.Sealed[:n-1]
 	}
-	if len(bases) > 0 { // what retention has dropped since is no gap any more
+	if len(bases) > 0 { // what retention has dropped since is not a gap any more
 		c.known = slices.DeleteFunc(c.known, func(k offsets) bool { return k.Next <= bases[0] })
 	}
 	state.manifest.Lost = c.known
@@ -328,7 +328,7 @@ func (c *partitionCheck) segment(base int64, was sealed, listed, last bool) (sea
 		c.lost(name, fmt.Sprintf("has %d of %d bytes", len(raw), was.Size), c.next, was.Next, 0)
 		c.next, now.Next, damaged = was.Next, was.Next, true
 	case end < len(raw) && !last:
-		// It was written whole: the segment behind it states where it ended.
+		// It was written whole: the segment after it states where it ended.
 		damaged = true
 	case end < len(raw):
 		// The end of what a kill cut short: its write was acknowledged to nobody. The broker cuts it off.
@@ -425,7 +425,7 @@ func (c *partitionCheck) highWatermark() int64 {
 	return snapshot.HighWatermark
 }
 
-// lost notes that offsets [from, next) are gone; before is the time of the first record behind them, 0 if not known.
+// lost notes that offsets [from, next) are gone; before is the time of the first record after them, 0 if not known.
 func (c *partitionCheck) lost(name, what string, from, next, before int64) {
 	if slices.ContainsFunc(c.known, func(k offsets) bool { return k.From <= from && k.Next >= next }) {
 		return

@@ -25,7 +25,7 @@ const (
 	checkedRecords = 600
 )
 
-// stoppedLog makes a log of one partition in some segments, whose record n says n, and stops its broker.
+// stoppedLog makes a log of one partition in some segments, whose record n holds n, and stops its broker.
 func stoppedLog(t *testing.T) (dir, partition string, bases []int64) {
 	t.Helper()
 	dir = t.TempDir()
@@ -341,7 +341,7 @@ func TestEmptyFilesOfStateAreMadeAnew(t *testing.T) {
 	}
 }
 
-// A torn piece in the log of groups, as earlier versions left it on a full disk, hides nothing behind it.
+// A torn piece in the log of groups, as earlier versions left it on a full disk, hides nothing after it.
 func TestTornStateLogIsRead(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "groups.log")
 	a, b := frame(`{"a":1}`), frame(`{"b":2}`)

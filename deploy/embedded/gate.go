@@ -246,7 +246,7 @@ func (c *gatedConn) inspect() error {
 	return nil
 }
 
-// clientOf is the client id in the header of a request, behind its kind, version and number.
+// clientOf is the client id in the header of a request, after its kind, version and number.
 func clientOf(head []byte) string {
 	if len(head) < 10 {
 		return ""

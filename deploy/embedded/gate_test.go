@@ -180,7 +180,7 @@ func refusesWrites(t *testing.T, round, addr, topic string) {
 	}
 }
 
-// What is no request of Kafka ends its connection, and nothing else.
+// What is not a request of Kafka ends its connection, and nothing else.
 func TestBytesOfOthersEndTheirConnectionOnly(t *testing.T) {
 	broker := startBroker(t, t.TempDir())
 	defer broker.Close()

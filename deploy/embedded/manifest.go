@@ -19,12 +19,12 @@ const (
 	manifestName  = "manifest.json"
 )
 
-// sealed is a segment as it was when the one behind it was begun. Nothing is written to it any more.
+// sealed is a segment as it was when the one after it was begun. Nothing is written to it any more.
 type sealed struct {
 	Base int64  `json:"base"`
 	Size int64  `json:"size"`
 	CRC  uint32 `json:"crc32c"`
-	// Next is the offset behind its last record.
+	// Next is the offset after its last record.
 	Next int64 `json:"next"`
 	// Oldest and Newest are the timestamps of its first and last batch, Unix milliseconds.
 	Oldest int64 `json:"oldest"`

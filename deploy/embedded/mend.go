@@ -27,7 +27,7 @@ const (
 
 // mendState makes the broker's state readable before the broker reads it. A file that is not JSON is set aside; the
 // topics are then those that have partitions, whose settings the caller sets at every start. The logs of groups and
-// producers lose the pieces that a failed append left in them, and nothing behind those.
+// producers lose the pieces that a failed append left in them, and nothing after those.
 func mendState(dir string, log *slog.Logger) error {
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -119,7 +119,7 @@ const entryHeader = 10
 // maxEntry is more than any entry has.
 const maxEntry = 1 << 20
 
-// mendEntries cuts pieces of entries out of a state log if whole ones lie behind them. The broker reads such a log up to
+// mendEntries cuts pieces of entries out of a state log if whole ones lie after them. The broker reads such a log up to
 // the first piece and drops the rest.
 func mendEntries(name string, log *slog.Logger) error {
 	raw, err := os.ReadFile(name)

@@ -9,7 +9,7 @@ import (
 )
 
 // Excess returns the offset below which a partition exceeds limit bytes: that of the first segment with which, and with all
-// behind it, the partition is within the limit. It is 0 where nothing is to be deleted, and never beyond the segment that
+// after it, the partition is within the limit. It is 0 where nothing is to be deleted, and never beyond the segment that
 // is written to: a partition without a record would forget its end.
 func (b *Broker) Excess(topic string, partition int32, limit int64) (int64, error) {
 	dir := filepath.Join(b.dir, "partitions", fmt.Sprintf("%s-%d", topic, partition))

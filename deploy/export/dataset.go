@@ -12,7 +12,7 @@ import (
 // Dataset is what can be exported under a name.
 type Dataset struct {
 	Name string
-	// Holds says in a line what a row is, for people.
+	// Holds states in a line what a row is, for people.
 	Holds string
 	// ByVenue means a file a venue and day; else it is a file a day.
 	ByVenue bool

@@ -31,7 +31,7 @@ func TestEveryDatasetIsExported(t *testing.T) {
 	if want := schemas.Datasets(); !slices.Equal(names, want) {
 		t.Errorf("the datasets are %q, want %q", names, want)
 	}
-	w := sharedWorld(t)
+	w := sharedFixture(t)
 	rows := map[string]int64{"markets": 3, "coverage": 3, "fixings": 3, "trades": 240, "quotes": 240, "tickers": 240, "venue_candles_1m": 240, "fiat": 240, "sentiment": 0}
 	for _, d := range export.Datasets {
 		dir := t.TempDir()
@@ -69,7 +69,7 @@ func TestEveryDatasetIsExported(t *testing.T) {
 
 // What is in the files is what is in the tables, to the last digit.
 func TestFilesHoldWhatTheTablesHold(t *testing.T) {
-	w := sharedWorld(t)
+	w := sharedFixture(t)
 	dir := t.TempDir()
 	r := request("trades", "csv", dir)
 	r.From, r.To = firstDay.Add(17*time.Minute), firstDay.Add(35*time.Minute)
@@ -138,12 +138,12 @@ func TestAnEndedExportEqualsAWholeOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	jobs := [][2]string{{"trades", "parquet"}, {"trades", "tardis-csv"}, {"candles_1m", "csv"}, {"prices", "arrow"}}
 	whole := t.TempDir()
-	one := sharedWorld(t)
+	one := sharedFixture(t)
 	for _, job := range jobs {
 		one.run(request(job[0], job[1], whole))
 	}
 	want := one.tree(whole)
-	w := worldOf(t, newStore(t, enginetest.Database, 5, seed))
+	w := fixtureOf(t, newStore(t, enginetest.Database, 5, seed))
 	t.Cleanup(func() { // give the analysts' views back
 		if _, err := shared.store.Migrate(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
@@ -228,7 +228,7 @@ func damage(t *testing.T, r *rand.Rand, dir string) {
 
 // Values whose terms forbid to pass them on leave the instance only for its owner's use, and do not get among the others.
 func TestTermsAreApplied(t *testing.T) {
-	w := sharedWorld(t)
+	w := sharedFixture(t)
 	dir := t.TempDir()
 	r := request("fiat", "csv", dir)
 	r.OwnUse = false
@@ -248,7 +248,7 @@ func TestTermsAreApplied(t *testing.T) {
 	}
 }
 
-func (w *world) fails(want string, r export.Request) {
+func (w *fixture) fails(want string, r export.Request) {
 	w.Helper()
 	if _, err := w.exporter.Run(w.Context(), r); err == nil || !strings.Contains(err.Error(), want) {
 		w.Errorf("got the error %v, want one with %q", err, want)
@@ -257,7 +257,7 @@ func (w *world) fails(want string, r export.Request) {
 
 // A request that cannot be met states why, and what to do.
 func TestRequestsThatCannotBeMet(t *testing.T) {
-	w := sharedWorld(t)
+	w := sharedFixture(t)
 	good := request("trades", "csv", t.TempDir())
 	for want, change := range map[string]func(*export.Request){
 		"there are trades, quotes":           func(r *export.Request) { r.Dataset = "orders" },
@@ -284,7 +284,7 @@ func TestRequestsThatCannotBeMet(t *testing.T) {
 
 // A file that was damaged is reported by the reader that reads it back, in each format.
 func TestReadersFindDamage(t *testing.T) {
-	w := sharedWorld(t)
+	w := sharedFixture(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))

@@ -203,7 +203,7 @@ func TestALakeWaitsAndForgets(t *testing.T) {
 	})
 }
 
-// A person's export goes first: the lake's ends, and goes on behind it.
+// A person's export goes first: the lake's ends, and goes on after it.
 func TestPeopleGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScriptedLake("trades")

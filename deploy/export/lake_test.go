@@ -16,8 +16,8 @@ import (
 	"github.com/marketlog/marketlog/deploy/export"
 )
 
-// lake is one of the world's in a directory, an hour after the last of its days has ended.
-func (w *world) lake(dir string, datasets ...string) *export.Lake {
+// lake is one of the fixture's in a directory, an hour after the last of its days has ended.
+func (w *fixture) lake(dir string, datasets ...string) *export.Lake {
 	return &export.Lake{
 		Exporter: w.exporter, Dir: dir, Datasets: datasets, Format: "parquet", OwnUse: true, Days: 3, Turns: &export.Turns{},
 		Hold: func() string { return "" }, Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
@@ -25,14 +25,14 @@ func (w *world) lake(dir string, datasets ...string) *export.Lake {
 }
 
 // round lets a lake export what is due, once.
-func (w *world) round(l *export.Lake) []export.LakeStatus {
+func (w *fixture) round(l *export.Lake) []export.LakeStatus {
 	w.Helper()
 	export.Round(w.Context(), l)
 	return l.Status()
 }
 
 // whole lets a lake export all of its days.
-func (w *world) whole(l *export.Lake) {
+func (w *fixture) whole(l *export.Lake) {
 	w.Helper()
 	for _, s := range w.round(l) {
 		if s.Due > 0 || !s.Newest.Equal(lastDay.AddDate(0, 0, -1)) {
@@ -44,7 +44,7 @@ func (w *world) whole(l *export.Lake) {
 // The days of the tables come into directories that readers of hive partitions know, and nothing else does; given to a new process,
 // they are not written again. What is older than is kept goes.
 func TestALakeIsReadByItsPartitions(t *testing.T) {
-	w := sharedWorld(t)
+	w := sharedFixture(t)
 	dir := filepath.Join(t.TempDir(), "lake")
 	if all := w.round(w.lake(dir, "prices", "trades", "sentiment")); all[0].Due+all[1].Due+all[2].Due > 0 || !all[2].Newest.IsZero() || all[2].Failing != "" {
 		t.Errorf("the lake came to %+v", all)
@@ -123,7 +123,7 @@ func TestALakeIsReadByItsPartitions(t *testing.T) {
 
 // A kill in the middle of a day leaves no day that looks whole; the next process goes on with what is finished.
 func TestALakeGoesOnAfterAKill(t *testing.T) {
-	w := sharedWorld(t)
+	w := sharedFixture(t)
 	whole, dir := t.TempDir(), t.TempDir()
 	w.whole(w.lake(whole, "trades"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +149,7 @@ func TestALakeGoesOnAfterAKill(t *testing.T) {
 
 // A full disk, a directory that cannot be written, terms and another format are stated, and nothing is written.
 func TestALakeStatesWhatFails(t *testing.T) {
-	w := sharedWorld(t)
+	w := sharedFixture(t)
 	fails := func(l *export.Lake, want string) {
 		t.Helper()
 		if all := w.round(l); !strings.Contains(all[0].Failing, want) {
@@ -181,7 +181,7 @@ func TestALakeStatesWhatFails(t *testing.T) {
 	}
 }
 
-func (w *world) text(dir string) string {
+func (w *fixture) text(dir string) string {
 	w.Helper()
 	content, err := os.ReadFile(filepath.Join(dir, export.ManifestFile))
 	w.must(err)

@@ -89,7 +89,7 @@ type SchemaColumn struct {
 // SourceTerms are what a source declares of itself. Empty texts mean that it is not known.
 type SourceTerms struct {
 	Name string `json:"name"`
-	// License states how its values may be passed on, Terms is the page that says so, and Attribution is to be shown with them.
+	// License states how its values may be passed on, Terms is the page that states them, and Attribution is to be shown with them.
 	License     string `json:"license"`
 	Terms       string `json:"terms"`
 	Attribution string `json:"attribution"`

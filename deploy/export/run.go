@@ -200,7 +200,7 @@ func (x *Exporter) position(ctx context.Context, d Dataset) (map[string][]Offset
 			if ok {
 				position[name] = append(position[name], Offset{partition, p.Next})
 			}
-			if !topic.Clockless { // where no clock is written, silence says nothing
+			if !topic.Clockless { // where no clock is written, silence means nothing
 				closed = earlier(closed, time.Unix(0, p.LogTime).Add(-settle))
 			}
 		}
@@ -215,7 +215,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// complete fails where a range ends behind what the tables have whole.
+// complete fails where a range ends after what the tables have whole.
 func complete(r Request, closed time.Time) error {
 	until := closed.Truncate(time.Second)
 	switch {
@@ -301,7 +301,7 @@ func (j *job) write(ctx context.Context, p piece) (writtenFile, error) {
 	got, err := j.writeFile(ctx, j.dir, p.path, rows, j.format, namesOf(j.columns), p.rows, func(bytes int64) {
 		if time.Since(j.reported) >= time.Second {
 			j.reported = time.Now()
-			_ = j.report(min(p.rows, j.about(bytes))) // who listens has gone: the next line says so
+			_ = j.report(min(p.rows, j.about(bytes))) // who listens has gone: the next line reports it
 		}
 	})
 	return got, errors.Join(err, closing(rows, err))

@@ -10,7 +10,7 @@ import (
 var errYielded = errors.New("an export that a person asks for goes first")
 
 // Turns let one export of an instance run at a time, a person's before the lake's: the lake's ends when a person's comes, and goes on
-// behind it where it stopped. The zero value is ready. Safe for concurrent use.
+// after it where it stopped. The zero value is ready. Safe for concurrent use.
 type Turns struct {
 	mu     sync.Mutex
 	people int

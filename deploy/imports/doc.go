@@ -3,7 +3,7 @@
 // hash, and its line.
 //
 // A file is read twice: first to the end without a record to the log, which shows whether its rows are what its name states and whether
-// its prices are near to what is known; then its candles are written, market by market in the order of the file, and behind the
+// its prices are near to what is known; then its candles are written, market by market in the order of the file, and after the
 // last of them, of each market, that they are all. How far an import came is in the log alone: ended anywhere and given again, it
-// goes on behind the last line that is there, and what comes of it equals that of one run. A file that is there is not read again.
+// goes on after the last line that is there, and what comes of it equals that of one run. A file that is there is not read again.
 package imports

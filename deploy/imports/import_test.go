@@ -16,7 +16,7 @@ import (
 
 // What is imported is in charts, in the views of SQL, and in tables that are made again from the log; a candle names its line.
 func TestImportedCandlesAreShown(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.imported(w.plain(w.file("usdt.csv", sample(t, "usdt.csv"))))
 	line := w.imported(w.klines(w.zipped("BTCUSDT-1m-2024-01-01.zip", map[string]string{"BTCUSDT-1m-2024-01-01.csv": sample(t, "BTCUSDT-1m-2024-01-01.csv")})))
 	if m := line.Markets[0]; line.Written != 10 || m.Coin != "bitcoin" || m.Quote != "USDT" || m.Interval != "1m" || !m.First.Equal(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)) {
@@ -60,7 +60,7 @@ func TestImportedCandlesAreShown(t *testing.T) {
 
 // Twice is once, under whatever name.
 func TestAFileThatIsThereIsNotReadAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	path := w.file("BTCUSDT-1m-2024-01-01.csv", sample(t, "BTCUSDT-1m-2024-01-01.csv"))
 	w.imported(w.klines(path))
 	before := w.all()
@@ -82,7 +82,7 @@ func TestMillisecondsAndMicrosecondsAreTheSame(t *testing.T) {
 	milli := strings.NewReplacer("000000,", "000,", "999999,", "999,").Replace(micro)
 	var got [2]string
 	for i, content := range []string{micro, milli} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.imported(w.klines(w.file("BTCUSDT-1m-2025-01-01.csv", content)))
 		got[i] = w.table("SELECT start, open, high, low, close, volume, line FROM " + w.store.Database() + ".backfill FINAL ORDER BY start")
 	}
@@ -92,8 +92,8 @@ func TestMillisecondsAndMicrosecondsAreTheSame(t *testing.T) {
 }
 
 // Bad lines are in the dead letters, with line and reason, and nowhere else.
-func TestBadLinesAreBuried(t *testing.T) {
-	w := newWorld(t)
+func TestBadLinesAreDeadLetters(t *testing.T) {
+	w := newFixture(t)
 	lines := strings.Split(strings.TrimSpace(sample(t, "BTCUSDT-1m-2024-01-01.csv")), "\n")
 	bad := map[int]string{ // by line
 		2:  "1704067260000,1,2,3",
@@ -114,7 +114,7 @@ func TestBadLinesAreBuried(t *testing.T) {
 	}
 }
 
-// slicesWith puts lines in the place of others, or behind the last.
+// slicesWith puts lines in the place of others, or after the last.
 func slicesWith(lines []string, in map[int]string) string {
 	var all []string
 	for n := range len(lines) + 1 {
@@ -129,7 +129,7 @@ func slicesWith(lines []string, in map[int]string) string {
 
 // What is not to be imported is refused whole, and states what to do.
 func TestFilesAreRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	klines := sample(t, "BTCUSDT-1m-2024-01-01.csv")
 	const header = "venue,symbol,open_time,open,high,low,close,volume\n"
 	for name, test := range map[string]struct {
@@ -169,7 +169,7 @@ func TestFilesAreRefused(t *testing.T) {
 
 // Prices of another market or unit are refused with both numbers, until they are confirmed.
 func TestFarPricesWantAConfirmation(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.imported(w.klines(w.file("BTCUSDT-1m-2024-01-01.csv", sample(t, "BTCUSDT-1m-2024-01-01.csv"))))
 	far := imports.Request{Format: "candles", Interval: "1h", Files: []string{w.file("far.csv", "venue,symbol,open_time,open,high,low,close,volume\nbinance,BTCUSDT,2024-01-02 00:00:00,4.2,4.3,4.1,4.2,1\n")}}
 	lines, result, err := w.run(far)
@@ -247,7 +247,7 @@ func TestImportsEndedAnywhereComeToTheSame(t *testing.T) {
 		}
 		var got [2]string
 		for i := range got {
-			w := newWorld(t)
+			w := newFixture(t)
 			for _, content := range []string{first, second} {
 				request := w.plain(w.file("drawn.csv", content))
 				request.Confirm, request.Format = true, format
@@ -281,7 +281,7 @@ func TestImportsEndedAnywhereComeToTheSame(t *testing.T) {
 
 // A file of the same name and another hash replaces: its candles, and those that it no longer has. The first one again puts them back.
 func TestAFilePublishedAgainReplaces(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	content := sample(t, "BTCUSDT-1m-2024-01-01.csv")
 	lines := strings.SplitAfter(content, "\n")
 	path := w.file("BTCUSDT-1m-2024-01-01.csv", content)

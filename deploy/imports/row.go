@@ -13,12 +13,12 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// row is a candle as a line of a file says it.
+// row is a candle as a line of a file states it.
 type row struct {
 	venue, symbol string
-	// interval is 0 where the file does not say it.
+	// interval is 0 where the file does not state it.
 	interval time.Duration
-	// start is in Unix nanoseconds, and ends the close of the candle by the file, 0 where it does not say it.
+	// start is in Unix nanoseconds, and ends the close of the candle by the file, 0 where it does not state it.
 	start, ends                    int64
 	open, high, low, close, volume string
 }
@@ -26,12 +26,12 @@ type row struct {
 // decoder reads the lines of one file. What it returns of a line it cannot read wraps a schemas.Reason; an error of header is of the
 // whole file.
 type decoder interface {
-	// header reports whether the first line is no candle.
+	// header reports whether the first line is not a candle.
 	header(fields []string) (bool, error)
 	row(fields []string) (row, error)
 }
 
-// bad is why a line is no candle.
+// bad is why a line is not a candle.
 func bad(reason schemas.Reason, format string, args ...any) error {
 	return fmt.Errorf("%w: %s", reason, fmt.Sprintf(format, args...))
 }

@@ -173,7 +173,7 @@ type job struct {
 	*Importer
 	request Request
 	known   *state
-	// ends are the offsets behind what was written, by partition.
+	// ends are the offsets after what was written, by partition.
 	ends map[int32]int64
 
 	began, reported time.Time
@@ -338,7 +338,7 @@ type writing struct {
 // run writes what the log does not have of the file, and returns how many candles were written, and how many of a file that it replaces
 // are gone.
 func (w *writing) run(ctx context.Context) (written, withdrawn int64, err error) {
-	if err := w.bury(ctx); err != nil {
+	if err := w.deadLetters(ctx); err != nil {
 		return 0, 0, err
 	}
 	gone := map[marketKey]map[int64]standing{}
@@ -366,13 +366,13 @@ func (w *writing) run(ctx context.Context) (written, withdrawn int64, err error)
 	return written, withdrawn, w.finish(ctx, gone)
 }
 
-// bury writes the dead letters of bad lines that the log does not have.
-func (w *writing) bury(ctx context.Context) error {
+// deadLetters writes the dead letters of bad lines that the log does not have.
+func (w *writing) deadLetters(ctx context.Context) error {
 	if len(w.found.letters) == 0 {
 		return nil
 	}
 	there := map[[16]byte]bool{}
-	err := w.Log.Buried(ctx, source, func(l *eventsv1.DeadLetter) {
+	err := w.Log.DeadLetters(ctx, source, func(l *eventsv1.DeadLetter) {
 		if len(l.EventId) == 16 {
 			there[[16]byte(l.EventId)] = true
 		}
@@ -384,10 +384,10 @@ func (w *writing) bury(ctx context.Context) error {
 	if len(letters) == 0 {
 		return nil
 	}
-	return w.Log.Bury(ctx, letters)
+	return w.Log.WriteDeadLetters(ctx, letters)
 }
 
-// candles writes those behind the last line of each market that the log has, and takes the starts that the file has out of gone.
+// candles writes those after the last line of each market that the log has, and takes the starts that the file has out of gone.
 func (w *writing) candles(ctx context.Context, gone map[marketKey]map[int64]standing) (written int64, err error) {
 	reading, err := newReading(w.request, w.file, w.now, w.found)
 	if err != nil {
@@ -435,7 +435,7 @@ func record(candle *eventsv1.BackfillRecord_Candle) *eventsv1.BackfillRecord {
 	return &eventsv1.BackfillRecord{Producer: source, Body: candle}
 }
 
-// withdraw says of candles that an earlier file of the name had and this one has not, that there are none.
+// withdraw records that candles that an earlier file of the name had and this one has not are gone.
 func (w *writing) withdraw(ctx context.Context, gone map[marketKey]map[int64]standing) error {
 	var batch []*eventsv1.BackfillRecord
 	for _, of := range w.found.order {
@@ -460,7 +460,7 @@ func (w *writing) withdraw(ctx context.Context, gone map[marketKey]map[int64]sta
 	return w.write(ctx, batch)
 }
 
-// finish says of every market that its candles are written.
+// finish records for every market that its candles are written.
 func (w *writing) finish(ctx context.Context, gone map[marketKey]map[int64]standing) error {
 	var batch []*eventsv1.BackfillRecord
 	for _, of := range w.found.order {

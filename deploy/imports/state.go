@@ -13,12 +13,12 @@ import (
 type Log interface {
 	// Read hands over all records of the log, those of a venue and base in their order.
 	Read(ctx context.Context, visit func(*eventsv1.BackfillRecord) error) error
-	// Write returns once all records are kept, with the offsets behind them by partition. After an error the first ones of each venue
+	// Write returns once all records are kept, with the offsets after them by partition. After an error the first ones of each venue
 	// and base may be.
 	Write(ctx context.Context, recs []*eventsv1.BackfillRecord) (ends map[int32]int64, err error)
-	// Bury keeps dead letters, and Buried hands over those of a source.
-	Bury(ctx context.Context, letters []*eventsv1.DeadLetter) error
-	Buried(ctx context.Context, source string, visit func(*eventsv1.DeadLetter)) error
+	// WriteDeadLetters keeps dead letters, and DeadLetters hands over those of a source.
+	WriteDeadLetters(ctx context.Context, letters []*eventsv1.DeadLetter) error
+	DeadLetters(ctx context.Context, source string, visit func(*eventsv1.DeadLetter)) error
 }
 
 // state is what the log holds of imported files.

@@ -42,7 +42,7 @@ type surveyed struct {
 	*market
 	rows        uint64
 	first, last int64 // starts, Unix nanoseconds
-	// spacing is the least distance of two starts, and even what divides all starts; both are for files that do not say the interval.
+	// spacing is the least distance of two starts, and even what divides all starts; both are for files that do not state the interval.
 	spacing, even int64
 	// closes are the last of each hour.
 	closes []point
@@ -379,7 +379,7 @@ func (s *survey) refuse(file *opened, number uint64, line string, why error) err
 	return nil
 }
 
-// check states what of the whole speaks against it, and finds the intervals that the file does not say.
+// check reports what speaks against the file as a whole, and finds the intervals that the file does not state.
 func (s *survey) check() error {
 	switch {
 	case s.bad*2 > s.lines+s.bad:

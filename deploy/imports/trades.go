@@ -107,7 +107,7 @@ func (m *minutes) end(all bool) (ended []*minute) {
 		of := m.open[0]
 		m.open = m.open[1:]
 		m.ended = of.start + int64(time.Minute)
-		// An import goes on behind the last line that the log has, so that lines of candles must rise as their starts do.
+		// An import goes on after the last line that the log has, so that lines of candles must rise as their starts do.
 		m.line = max(m.line+1, of.line)
 		of.line = m.line
 		ended = append(ended, of)

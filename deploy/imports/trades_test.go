@@ -108,14 +108,14 @@ func TestTradesBecomeTheCandlesOfTheirMinutes(t *testing.T) {
 	for _, seed := range streamtest.Seeds(t, 1) {
 		streamtest.ReportSeed(t, seed)
 		trades := drawnTrades(rand.New(rand.NewPCG(seed, 1)))
-		w := newWorld(t)
+		w := newFixture(t)
 		w.imported(w.klines(w.file("BTCUSDT-1m-2025-01-01.csv", klinesOf(trades))))
 		candles := func() string {
 			return w.table("SELECT start, open, high, low, close, toDecimal128(volume, 8) FROM " + w.store.Database() + ".backfill FINAL WHERE NOT withdrawn ORDER BY start")
 		}
 		want := candles()
 		for _, format := range []string{"binance-trades", "binance-aggtrades", "tardis-trades", "ticks"} {
-			w := newWorld(t)
+			w := newFixture(t)
 			name, content := tradeFile(format, trades)
 			line := w.imported(imports.Request{Format: format, Files: []string{w.file(name, content)}})
 			if got := candles(); got != want || line.BadRows != 0 || line.Markets[0].Interval != "1m" || line.Rows != int64(strings.Count(want, "\n")) {
@@ -127,7 +127,7 @@ func TestTradesBecomeTheCandlesOfTheirMinutes(t *testing.T) {
 
 // Markets of tardis.dev are spelt as their venues do; trades that no minute can take are in the dead letters.
 func TestTradesOfSeveralMarkets(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	line := w.imported(imports.Request{Format: "tardis-trades", Files: []string{w.file("trades.csv", `exchange,symbol,timestamp,local_timestamp,id,side,price,amount
 huobi,BTCUSDT,1735689660000000,1735689660000001,1,buy,93000,0.5
 bitfinex,BTCUSD,1735689660000000,1735689660000002,2,sell,93010,0.25
@@ -155,7 +155,7 @@ huobi,BTCUSDT,1735689801000000,1735689801000006,buy,93000,1
 // Plain ticks need not be in an order of columns, nor name their market, and have times in several forms; what is no trade is in the
 // dead letters. A file of the same name with other trades replaces what it has no more.
 func TestPlainTicksAreImported(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := imports.Request{Format: "ticks", Venue: "kraken", Market: "BTC/USD", Files: []string{w.file("own.csv", `Time,kind,amount,note,price
 1735689660,trade,0.5,a,93000
 1735689661000,trade,0.25,b,93010
@@ -184,7 +184,7 @@ soon,trade,1,e,93020
 
 // A symbol without a separator is read in the way that names a coin.
 func TestSymbolsAreReadByWhatIsKnown(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	line := w.imported(imports.Request{Format: "tardis-trades", Files: []string{w.file("trades.csv", `exchange,symbol,timestamp,local_timestamp,id,side,price,amount
 bitstamp,ETHUSD,1735689660000000,1735689660000001,1,buy,3300,0.5
 bitstamp,DOTUSD,1735689660000000,1735689660000001,2,buy,6,0.5
@@ -201,7 +201,7 @@ binance,BTCTUSD,1735689660000000,1735689660000001,3,buy,93000,0.5
 
 // Markets whose coin nobody knows here do not keep the others of a file from being imported; they are named.
 func TestMarketsThatAreNotKnownArePassedOver(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := imports.Request{Format: "tardis-trades", Files: []string{w.file("trades.csv", `exchange,symbol,timestamp,local_timestamp,id,side,price,amount
 huobi,NOBODYKNOWSUSDT,1735689660000000,1735689660000001,1,buy,1,0.5
 huobi,BTCUSDT,1735689660000000,1735689660000001,1,buy,93000,0.5
@@ -226,7 +226,7 @@ huobi,NOBODYKNOWSUSDT,1735689661000000,1735689661000003,3,sell,1,1
 
 // Each market of a file is compared with itself, where it is known, and else with the price of its coin.
 func TestMarketsOfAFileAreCompared(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const header = "venue,symbol,interval,open_time,open,high,low,close,volume\n"
 	w.imported(w.plain(w.file("a.csv", header+"coinbase,BTC-USD,1m,1704067200,100,100,100,100,1\ncoinbase,ETH-USD,1m,1704067200,10,10,10,10,1\n")))
 	r := w.plain(w.file("b.csv", header+"coinbase,BTC-USD,1m,1704067260,101,101,101,101,1\nkraken,ETH/USD,1m,1704067260,40,40,40,40,1\nkraken,SOL/USD,1m,1704067260,7,7,7,7,1\n"))
@@ -244,7 +244,7 @@ func TestMarketsOfAFileAreCompared(t *testing.T) {
 
 // A file of trades that its format does not fit is refused, and names the remedy.
 func TestFilesOfTradesAreRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	_, klines := tradeFile("binance-trades", drawnTrades(rand.New(rand.NewPCG(1, 1))))
 	for want, r := range map[string]imports.Request{
 		"import it with --format binance-aggtrades": {Format: "binance-trades", Files: []string{w.file("BTCUSDT-aggTrades-2025-01-01.csv", klines)}},

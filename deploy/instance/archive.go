@@ -122,7 +122,7 @@ func (in *Instance) OffsetsBefore(ctx context.Context, client *kgo.Client, topic
 	return offsets[topic], err
 }
 
-// ArchivedUpTo is the offset behind the last archived record of a partition. Of a bucket it is what this process, whose log it is,
+// ArchivedUpTo is the offset after the last archived record of a partition. Of a bucket it is what this process, whose log it is,
 // saw committed: to list it each time is a load for its server, and it may be away.
 func (in *Instance) ArchivedUpTo(ctx context.Context, topic string, partition int32) (int64, error) {
 	if in.Config.ArchiveInBucket() {

@@ -24,11 +24,11 @@ type archiveState struct {
 	failing  error // what the store failed with, until it works again
 	since    time.Time
 	failures int
-	// beyond says by what the log exceeds its bound, since it waits for the archive or those who read it; empty: it does not.
+	// beyond states by what the log exceeds its bound, since it waits for the archive or those who read it; empty: it does not.
 	beyond string
 	topics map[string]*archivedTopic
 	opened map[archive.Partition]bool
-	next   map[archive.Partition]int64 // the offset behind the last archived record
+	next   map[archive.Partition]int64 // the offset after the last archived record
 }
 
 // archivedTopic is what the archive has of a topic.
@@ -89,7 +89,7 @@ func (s *archiveState) works() {
 	s.failing = nil
 }
 
-// upTo is the offset behind the last record of a partition that this process saw archived.
+// upTo is the offset after the last record of a partition that this process saw archived.
 func (s *archiveState) upTo(topic string, partition int32) (next int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ func TestDerivedTopicsNameTheirProcessor(t *testing.T) {
 	}
 	seconds := quotes.Seconds(schemas.Coins(), schemas.NewSymbolOverrides(), nil, quotes.NewFixings())
 	add(seconds.Name, seconds.Output)
-	for _, unit := range []processors.Unit{PricesUnit(), resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), nil, resolve.NewRateTable(), resolve.NewGuard())} {
+	for _, unit := range []processors.Unit{PricesUnit(), resolve.Unit(schemas.Coins(), schemas.NewSymbolOverrides(), nil, resolve.NewRateTable(), resolve.NewConflictFilter())} {
 		for _, route := range unit.Outputs {
 			add(unit.Name, route.Topic)
 		}

@@ -71,16 +71,16 @@ func listOf(t *testing.T, venue adapter.Venue, address string) (all []adapter.In
 	return all
 }
 
-// A market that a simulated venue delists or halts is told apart, in SQL, from one that only nobody trades: from the venue's list over the records of it to the views.
-func TestDelistedAndHaltedMarketsAreToldFromQuietOnes(t *testing.T) {
-	t.Run("delisted", func(t *testing.T) { toldFromQuiet(t, provider.Faults{Delisted: true}, "gone", "", "not_listed") })
+// A market that a simulated venue delists or halts is distinguished, in SQL, from one that is only not traded: from the venue's list over the records of it to the views.
+func TestDelistedAndHaltedMarketsAreDistinguishedFromQuietOnes(t *testing.T) {
+	t.Run("delisted", func(t *testing.T) { checkListingChange(t, provider.Faults{Delisted: true}, "gone", "", "not_listed") })
 	t.Run("halted", func(t *testing.T) {
-		toldFromQuiet(t, provider.Faults{Halted: true}, "halted", "state=suspend", "halted")
+		checkListingChange(t, provider.Faults{Halted: true}, "halted", "state=suspend", "halted")
 	})
 }
 
-// toldFromQuiet lets a venue do wrong for some hours, and asks the views for the change of its list, and for why a market is silent.
-func toldFromQuiet(t *testing.T, wrong provider.Faults, change, status, because string) {
+// checkListingChange lets a venue do wrong for some hours, and asks the views for the change of its list, and for why a market is silent.
+func checkListingChange(t *testing.T, wrong provider.Faults, change, status, because string) {
 	cfg := simulator.DefaultConfig()
 	cfg.Clock = producers.WallClock{}
 	sim, err := simulator.New(cfg)

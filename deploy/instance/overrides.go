@@ -95,7 +95,7 @@ func (in *Instance) FollowCorrections(ctx context.Context, corrections *schemas.
 }
 
 // FollowReferences gives the conflict filter the sources' prices of coins.
-func FollowReferences(guard *resolve.Guard) func(stream.TailRecord) error {
+func FollowReferences(conflicts *resolve.ConflictFilter) func(stream.TailRecord) error {
 	return func(rec stream.TailRecord) error {
 		record, err := schemas.DecodeRecord(schemas.TopicCoinMarketsRaw, rec.Value)
 		if err != nil {
@@ -103,7 +103,7 @@ func FollowReferences(guard *resolve.Guard) func(stream.TailRecord) error {
 		}
 		stored, _ := record.(*eventsv1.ReferenceRecord)
 		if market := stored.GetCoinMarket(); market != nil {
-			guard.Apply(market)
+			conflicts.Apply(market)
 		}
 		return nil
 	}

@@ -18,7 +18,7 @@ type SourcePoller struct {
 	Since  time.Time // when it began to be asked
 }
 
-// sourceHealth reports how the polled sources are doing. A source that was not heard for long shows in its
+// sourceHealth reports how the polled sources are doing. A source of which nothing was received for long shows in its
 // time; it makes no instance unready, since its last report still counts. The zero value has none.
 type sourceHealth struct {
 	// Now is the clock that the sources are asked by; set before any is.
@@ -58,7 +58,7 @@ func (h *sourceHealth) Get(slug string) (SourcePoller, bool) {
 }
 
 var (
-	sourceHeard    = sourceMetric("heard_timestamp_seconds", "When an answer of the source was last read, Unix seconds; 0 before the first.")
+	sourceReceived = sourceMetric("heard_timestamp_seconds", "When an answer of the source was last read, Unix seconds; 0 before the first.")
 	sourceRequests = sourceMetric("requests_total", "Requests made to the source.")
 	sourceFailures = sourceMetric("failures_total", "Requests that brought nothing which could be read.")
 	sourceWritten  = sourceMetric("written_total", "Rows of the source that were new or changed.")
@@ -73,7 +73,7 @@ func sourceMetric(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe names the metrics.
 func (h *sourceHealth) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{sourceHeard, sourceRequests, sourceFailures, sourceWritten, sourceRefused, sourceUp, sourceAge} {
+	for _, d := range []*prometheus.Desc{sourceReceived, sourceRequests, sourceFailures, sourceWritten, sourceRefused, sourceUp, sourceAge} {
 		out <- d
 	}
 }
@@ -84,11 +84,11 @@ func (h *sourceHealth) Collect(out chan<- prometheus.Metric) {
 	defer h.mu.Unlock()
 	for slug, p := range h.pollers {
 		s := p.Poller.Stats()
-		heard := 0.0
+		received := 0.0
 		if !s.Heard.IsZero() {
-			heard = float64(s.Heard.Unix())
+			received = float64(s.Heard.Unix())
 		}
-		out <- prometheus.MustNewConstMetric(sourceHeard, prometheus.GaugeValue, heard, slug)
+		out <- prometheus.MustNewConstMetric(sourceReceived, prometheus.GaugeValue, received, slug)
 		out <- prometheus.MustNewConstMetric(sourceUp, prometheus.GaugeValue, metrics.Truth(s.Requests > 0 && s.Err == nil), slug)
 		out <- prometheus.MustNewConstMetric(sourceAge, prometheus.GaugeValue, metrics.Age(h.Now(), s.Heard, p.Since), slug)
 		for d, n := range map[*prometheus.Desc]int64{sourceRequests: s.Requests, sourceFailures: s.Failures, sourceWritten: s.Written} {

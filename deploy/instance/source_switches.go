@@ -21,7 +21,7 @@ type SourceSwitches struct {
 	changed chan struct{} // closed by the next change
 }
 
-// ReadSwitches reads the file; none is no switch.
+// ReadSwitches reads the file; no file means no switch.
 func ReadSwitches(path string) (*SourceSwitches, error) {
 	s := &SourceSwitches{path: path, On: map[string]bool{}, changed: make(chan struct{})}
 	content, err := os.ReadFile(path)

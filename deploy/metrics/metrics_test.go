@@ -139,7 +139,7 @@ func TestJobsAreMeasured(t *testing.T) {
 	}
 }
 
-// What is measured of readiness is what /readyz says.
+// What is measured of readiness is what /readyz states.
 func TestReadinessIsMeasured(t *testing.T) {
 	missing := map[string][]string{"disk": {"full"}, "sink/prices.v1": {"waiting"}}
 	registry := prometheus.NewRegistry()

@@ -18,13 +18,13 @@ type ArchiveStatus struct {
 	TopicID   string `json:"topicId"`
 	Partition int32  `json:"partition"`
 	Segments  int    `json:"segments"`
-	// First is the offset of the first record, Next that behind the last.
+	// First is the offset of the first record, Next that after the last.
 	First int64 `json:"first"`
 	Next  int64 `json:"next"`
 	// Bytes is the size of the segments' files.
 	Bytes int64 `json:"bytes"`
-	// Holes are spans of offsets between the segments that were given up or removed.
-	Holes []archive.Span `json:"holes,omitempty"`
+	// Gaps are spans of offsets between the segments that were given up or removed.
+	Gaps []archive.Span `json:"holes,omitempty"`
 	// Faults name what is damaged.
 	Faults []string `json:"faults,omitempty"`
 }
@@ -44,7 +44,7 @@ func InspectArchive(ctx context.Context, store archive.Store, deep bool, visit f
 		}
 		status := ArchiveStatus{
 			Topic: p.Topic, TopicID: p.TopicID, Partition: p.Number, Segments: len(catalog.Segments),
-			First: catalog.First(), Next: catalog.Next(), Holes: catalog.Holes,
+			First: catalog.First(), Next: catalog.Next(), Gaps: catalog.Gaps,
 		}
 		for _, fault := range catalog.Faults {
 			status.Faults = append(status.Faults, fault.Error())

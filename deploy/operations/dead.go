@@ -449,7 +449,7 @@ func (r *deadRetry) until(ctx context.Context, reached func() (bool, error)) err
 	}
 }
 
-// bounds are the first offset and the one behind the last of each partition.
+// bounds are the first offset and the one after the last of each partition.
 func (r *deadRetry) bounds(ctx context.Context, topic string) (starts, ends map[int32]int64, err error) {
 	of, to, err := r.in.Stream.LogBounds(ctx, topic)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // FaultKinds are what a simulated venue does wrong on demand: it sends nothing, half of what it sends cannot be decoded, it
-// says everything fifty times, it takes no connection and closes those it has, or it delists or halts a tenth of its markets.
+// sends everything fifty times, it takes no connection and closes those it has, or it delists or halts a tenth of its markets.
 var FaultKinds = map[string]provider.Faults{
 	"silence":    {Silence: true},
 	"garbage":    {Garbage: 0.5},

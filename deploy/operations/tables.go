@@ -57,7 +57,7 @@ func TablesRole(ctx context.Context, in *instance.Instance, store *history.Store
 	}}, nil
 }
 
-// CheckedTables is what tables.check says: how many parts were read, and what is wrong with one.
+// CheckedTables is what tables.check states: how many parts were read, and what is wrong with one.
 type CheckedTables struct {
 	Parts int               `json:"parts,omitempty"`
 	Fault history.PartFault `json:"fault,omitzero"`

@@ -173,7 +173,7 @@ func (r *retention) archived(ctx context.Context, partition int32) (upTo int64, 
 	if err != nil || worst <= held {
 		return held, beyond, err
 	}
-	// What was not archived is a hole of the archive from here on: the archiver finds it there, and writes the gap.
+	// What was not archived is missing in the archive from here on: the archiver finds the missing offsets, and writes the gap.
 	r.in.Log.Error("records of the log are given up", "topic", r.topic.Name, "partition", partition, "up_to", far,
 		"archived", archived, "consumed", r.consumed[partition])
 	return far, beyond, nil

@@ -153,7 +153,7 @@ func TestAddressAnswersBeforeBetweenAndAfterItsServer(t *testing.T) {
 
 // A log that takes long to open, or does not answer, is a reason not to be ready, and none not to be alive.
 func TestHealthAnswersBeforeTheLogIsOpen(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel, and never says a word
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel, and never sends a byte
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestHealthAnswersBeforeTheLogIsOpen(t *testing.T) {
 	<-done         // with or without an error: it was asked to stop, and its connection broke
 }
 
-// A role that ended is started again in its process: what it registered, opened and listened on is no obstacle.
+// A role that ended is started again in its process: what it registered, opened and listened on is not an obstacle.
 func TestQueryRoleComesBack(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")

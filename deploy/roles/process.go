@@ -148,15 +148,15 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 			return nil
 		})
 	})
-	guard := resolve.NewGuard()
+	conflicts := resolve.NewConflictFilter()
 	g.Go(func() error {
-		if err := rememberDoubts(ctx, in, guard); err != nil && ctx.Err() == nil {
+		if err := rememberDoubts(ctx, in, conflicts); err != nil && ctx.Err() == nil {
 			in.Log.Warn("which markets were doubted before cannot be read: they count again for ten minutes", "error", err)
 		}
 		return nil
 	})
 	g.Go(func() error {
-		return in.Tail(schemas.TopicCoinMarketsRaw, instance.ReferenceTail).Run(ctx, instance.FollowReferences(guard))
+		return in.Tail(schemas.TopicCoinMarketsRaw, instance.ReferenceTail).Run(ctx, instance.FollowReferences(conflicts))
 	})
 	g.Go(func() error {
 		if arrived(ctx, tail.CaughtUp()) {
@@ -176,7 +176,7 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 		if !arrived(ctx, tail.CaughtUp(), corrected, follower.CaughtUp()) {
 			return nil
 		}
-		unit := resolve.Unit(schemas.Coins(), overrides, corrections, rates, guard)
+		unit := resolve.Unit(schemas.Coins(), overrides, corrections, rates, conflicts)
 		return (&processors.Runner{Unit: unit, Log: in.Stream, Logger: in.Log, Pace: pace, Metrics: in.Folding}).Run(ctx)
 	})
 	return g.Wait()
@@ -185,14 +185,14 @@ func runResolve(ctx context.Context, in *instance.Instance, pace *processors.Lag
 // doubtsFor is how far back markets are looked for that were doubted: one that is silent for longer is not doubted any more.
 const doubtsFor = time.Hour
 
-// rememberDoubts has a guard doubt the markets that the process before this one doubted. Prices do not wait for it.
-func rememberDoubts(ctx context.Context, in *instance.Instance, guard *resolve.Guard) error {
+// rememberDoubts has the conflict filter doubt the markets that the process before this one doubted. Prices do not wait for it.
+func rememberDoubts(ctx context.Context, in *instance.Instance, conflicts *resolve.ConflictFilter) error {
 	store, err := in.History(ctx)
 	if err != nil {
 		return err
 	}
 	return read.From(store).DoubtedMarkets(ctx, in.Clock.Now().Add(-doubtsFor), func(venue, symbol string, at time.Time) {
-		guard.Remember(venue, symbol, at.UnixNano())
+		conflicts.Remember(venue, symbol, at.UnixNano())
 	})
 }
 

@@ -25,7 +25,7 @@ import (
 // drainLimit is what stopping may take; another second or two go to closing the engine and the log.
 const drainLimit = 8 * time.Second
 
-// firstKeyFile holds the key of a first start whose output is no terminal.
+// firstKeyFile holds the key of a first start whose output is not a terminal.
 const firstKeyFile = "first-key"
 
 // Run opens an instance, starts the parts of the role on it (run: all) and waits until ctx ends. Its addresses answer

@@ -208,7 +208,7 @@ func TestRedisIsReachedOverTLS(t *testing.T) {
 	}
 }
 
-// The engine behind TLS represents a ClickHouse server: the same protocol, both ways on which the store speaks it.
+// The engine behind TLS takes the place of a ClickHouse server: the same protocol, both ways on which the store speaks it.
 func TestClickHouseIsReachedOverTLS(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {
 		streamtest.Missing(t, streamtest.TierEmbedded, "no ClickHouse engine; make engine fetches it")

@@ -30,11 +30,11 @@ func TestRates(t *testing.T) {
 // reader understands
 //
 //	rate SOURCE POOL RAW [unit=] [compounding=] [reward=] [category=] [symbol=] [coin=] [project=] [tvl=] [every=] [at=] [past=]
-//	project SLUG CATEGORY [name=]       what a source of reference values says of a project, with _ for blanks
+//	project SLUG CATEGORY [name=]       what a source of reference values states of a project, with _ for blanks
 //	source NAME [simulated=]            what a source declares of itself
 //	close TIME [entries|rollups|projects|sources]   a minute that ends; what it writes of these, entries and roll-ups by default
 //
-// A rate is an APY in percent of lending ETH, of the project SOURCE, that is asked for hourly and was heard 20 s before the
+// A rate is an APY in percent of lending ETH, of the project SOURCE, that is asked for hourly and was received 20 s before the
 // minute ends, or at=. A time is a minute of 2026 such as 01-05T10:00; an option that is "-" is empty.
 type reader struct {
 	fold   processors.MinuteFold
@@ -73,16 +73,16 @@ func (r *reader) Read(line string) error {
 		if err != nil {
 			return err
 		}
-		heard := int64(0)
+		received := int64(0)
 		if at, ok := options["at"]; ok {
-			if heard, err = minute(at); err != nil {
+			if received, err = minute(at); err != nil {
 				return err
 			}
 		}
 		reported := &eventsv1.Rate{
 			Source: words[1], Pool: words[2], Raw: words[3], RawUnit: option("unit", "apy_percent"), Compounding: option("compounding", ""), Reward: option("reward", ""),
 			Category: option("category", "lending"), Symbol: option("symbol", "ETH"), CoinId: option("coin", ""), Project: option("project", words[1]), TvlUsd: option("tvl", ""),
-			Interval: int64(every), IngestTime: heard, Past: options["past"] == "yes",
+			Interval: int64(every), IngestTime: received, Past: options["past"] == "yes",
 		}
 		r.open = append(r.open, &eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Rate{Rate: reported}})
 	case "project":

@@ -128,8 +128,8 @@ func (o *oracle) describe(reported *eventsv1.Rate, minute int64) described {
 	}
 	if reported.Source == "defillama-yields" {
 		for _, key := range slices.Sorted(maps.Keys(o.answers)) {
-			if last, heard, ok := o.last(key, minute); ok && last.reported.Project == reported.Project && last.reported.Source != reported.Source && d.shadowed == "" &&
-				minute-heard <= 3*last.reported.Interval {
+			if last, received, ok := o.last(key, minute); ok && last.reported.Project == reported.Project && last.reported.Source != reported.Source && d.shadowed == "" &&
+				minute-received <= 3*last.reported.Interval {
 				d.shadowed = last.reported.Source
 			}
 		}
@@ -137,15 +137,15 @@ func (o *oracle) describe(reported *eventsv1.Rate, minute int64) described {
 	return d
 }
 
-// last is the newest answer of a rate by the end of a minute, and when one was heard last.
-func (o *oracle) last(key string, minute int64) (last answer, heard int64, ok bool) {
+// last is the newest answer of a rate by the end of a minute, and when one was received last.
+func (o *oracle) last(key string, minute int64) (last answer, received int64, ok bool) {
 	for _, a := range o.answers[key] {
 		if a.minute > minute {
 			break
 		}
-		last, heard, ok = a, max(heard, a.reported.IngestTime), true
+		last, received, ok = a, max(received, a.reported.IngestTime), true
 	}
-	return last, heard, ok
+	return last, received, ok
 }
 
 func (o *oracle) facts() facts {
@@ -163,19 +163,19 @@ func (o *oracle) entries(key string, all facts) {
 	var before described
 	var endedBefore bool
 	for _, m := range o.minutes {
-		last, heard, ok := o.last(key, m.End)
+		last, received, ok := o.last(key, m.End)
 		if !ok || last.minute <= droppedUntil {
 			continue
 		}
 		updated := last.minute == m.End
 		// It has ended when at the end of some minute since it was reported it had not been reported for three intervals.
-		ended := !updated && m.End-heard > 3*last.reported.Interval
+		ended := !updated && m.End-received > 3*last.reported.Interval
 		d := o.describe(last.reported, m.End)
 		if updated || d != before || ended != endedBefore || m.End-written >= int64(time.Hour) {
 			if written != 0 && d.category != before.category && !endedBefore {
-				all.entry(m.End, key, last, heard, before, true)
+				all.entry(m.End, key, last, received, before, true)
 			}
-			all.entry(m.End, key, last, heard, d, ended)
+			all.entry(m.End, key, last, received, d, ended)
 			written, before, endedBefore = m.End, d, ended
 		}
 		if midnight := (last.minute-1)/day*day + day; ended && m.End >= midnight {
@@ -186,13 +186,13 @@ func (o *oracle) entries(key string, all facts) {
 
 const day = int64(24 * time.Hour)
 
-func (f facts) entry(minute int64, key string, a answer, heard int64, d described, ended bool) {
+func (f facts) entry(minute int64, key string, a answer, received int64, d described, ended bool) {
 	numbers := []float64{a.apr, a.apy}
 	if a.reported.TvlUsd != "" {
 		tvl, _ := strconv.ParseFloat(a.reported.TvlUsd, 64)
 		numbers = append(numbers, tvl)
 	}
-	f.add(fmt.Sprintf("%s entry %s %s", moment(minute), key, d.category), fact{fmt.Sprint(d, heard, ended, a.offset, a.reported.Raw), numbers})
+	f.add(fmt.Sprintf("%s entry %s %s", moment(minute), key, d.category), fact{fmt.Sprint(d, received, ended, a.offset, a.reported.Raw), numbers})
 }
 
 func (f facts) add(key string, value fact) {
@@ -211,7 +211,7 @@ func (o *oracle) rollups(key string, all facts) {
 			spans[start] = append(spans[start], a.apy)
 		}
 		for start, apys := range spans {
-			// It is published in the first minute that ends with it or behind it, and is of what the rate was in the last minute
+			// It is published in the first minute that ends with it or after it, and is of what the rate was in the last minute
 			// that ends with it or before.
 			var at, within int64
 			for _, m := range o.minutes {

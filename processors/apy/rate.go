@@ -18,9 +18,9 @@ type rate struct {
 	// loaded is the minute that the rate was at when it was read back: answers up to it are in it.
 	loaded int64
 	observation
-	// heard is when an answer last reported it, Unix nanoseconds.
-	heard int64
-	ended bool
+	// received is when an answer last reported it, Unix nanoseconds.
+	received int64
+	ended    bool
 	// attached is by attachedFor, of a project of category attachedAs.
 	attached    attachment
 	attachedFor *eventsv1.Rate
@@ -67,17 +67,17 @@ func (r *rate) newest() *eventsv1.Rate {
 
 // heldAt reports whether the rate was reported within heldFor intervals.
 func (r *rate) heldAt(minute int64) bool {
-	reported, heard := r.newest(), r.heard
+	reported, received := r.newest(), r.received
 	for _, o := range r.pending {
-		heard = max(heard, o.reported.IngestTime)
+		received = max(received, o.reported.IngestTime)
 	}
-	return minute-heard <= heldFor*reported.Interval
+	return minute-received <= heldFor*reported.Interval
 }
 
 // take makes the answers of the minute part of the rate. It reports whether there were any.
 func (r *rate) take(minute int64) bool {
 	for _, o := range r.pending {
-		r.observation, r.heard = o, max(r.heard, o.reported.IngestTime)
+		r.observation, r.received = o, max(r.received, o.reported.IngestTime)
 		r.hour.add(minute, hour, o.apy)
 		r.day.add(minute, day, o.apy)
 	}
@@ -130,7 +130,7 @@ func (r *rate) entry(d row, minute int64) *eventsv1.RateEntry {
 		Pool: r.key.pool, ProviderSymbol: r.reported.Symbol, Chain: r.reported.Chain, Name: r.reported.Name,
 		Apr: r.apr, Apy: r.apy, RewardApy: r.reward, Method: r.method,
 		TvlUsd: number(r.reported.TvlUsd), Term: r.reported.Term, Said: r.reported,
-		Time: minute, Heard: r.heard, Ended: r.ended, Unattached: string(d.unattached), Shadowed: d.shadowed, Simulated: d.simulated,
+		Time: minute, Heard: r.received, Ended: r.ended, Unattached: string(d.unattached), Shadowed: d.shadowed, Simulated: d.simulated,
 		Offset: r.offset, ProviderName: d.providerName,
 	}
 }
@@ -145,7 +145,7 @@ func (r *rate) recall(e *eventsv1.RateEntry, state *eventsv1.RateState) {
 	r.observation = observation{
 		reported: e.Said, offset: e.Offset, apr: e.Apr, apy: e.Apy, reward: e.RewardApy, method: max(e.Method, 1),
 	}
-	r.heard, r.ended, r.writtenEnded = e.Heard, e.Ended, e.Ended
+	r.received, r.ended, r.writtenEnded = e.Heard, e.Ended, e.Ended
 	r.row = row{attachment{e.Category, e.CoinId, e.Symbol, schemas.RateReason(e.Unattached)}, e.ProviderName, e.Shadowed, e.Simulated}
 	r.hour, r.day = recallBucket(state.Hour), recallBucket(state.Day)
 }

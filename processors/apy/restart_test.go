@@ -34,7 +34,7 @@ var sources = []source{
 	{"lido", "lido", time.Hour, "apr_percent", "daily", []string{"staking"}, []string{"ETH"}, 1},
 }
 
-// random is some hours around midnight with all that goes wrong in them: minutes that nobody heard, sources that go silent and
+// random is some hours around midnight with all that goes wrong in them: minutes that nobody received, sources that go silent and
 // come back, projects that are something else of a sudden, negative rates and nonsense.
 func random(seed uint64, length int) []foldtest.LogMinute {
 	r := rand.New(rand.NewPCG(seed, 1))

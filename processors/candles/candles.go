@@ -33,10 +33,10 @@ type fold struct {
 	ahead []aheadTrade
 }
 
-// aheadTrade is a trade of a minute start that came when the log's now was heard.
+// aheadTrade is a trade of a minute start that came when the log's now was received.
 type aheadTrade struct {
-	trade        *eventsv1.ResolvedTick
-	start, heard int64
+	trade           *eventsv1.ResolvedTick
+	start, received int64
 }
 
 // minute is all that is known of one open minute.
@@ -135,7 +135,7 @@ func (f *fold) trade(in processors.Input, r *eventsv1.ResolvedTick) {
 		return // the candle is in the log
 	}
 	if start > f.origins.Now()+int64(maxAhead) {
-		f.ahead = append(f.ahead, aheadTrade{trade: copied(r), start: start, heard: f.origins.Now()})
+		f.ahead = append(f.ahead, aheadTrade{trade: copied(r), start: start, received: f.origins.Now()})
 		return
 	}
 	f.count(start, r)
@@ -220,7 +220,7 @@ func (f *fold) reach() {
 	now := f.origins.Now()
 	f.ahead = slices.DeleteFunc(f.ahead, func(t aheadTrade) bool {
 		if t.start > now+int64(maxAhead) {
-			return now-t.heard >= int64(patience)
+			return now-t.received >= int64(patience)
 		}
 		f.count(t.start, t.trade)
 		return true

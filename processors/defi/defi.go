@@ -60,7 +60,7 @@ type fold struct {
 // rate is one that counts until it expires.
 type rate struct {
 	schemas.DefiRate
-	heard, expires int64
+	received, expires int64
 }
 
 // Load takes the states, and which summary was the last.
@@ -203,7 +203,7 @@ func (f *fold) summarize(minute int64, out *processors.Outputs) {
 	for _, r := range f.rates.all() {
 		if minute <= r.value.expires {
 			in.Rates = append(in.Rates, r.value.DefiRate)
-			simulated, oldest = simulated || r.value.Simulated, min(oldest, r.value.heard)
+			simulated, oldest = simulated || r.value.Simulated, min(oldest, r.value.received)
 		}
 	}
 	for _, c := range f.chains.all() {
@@ -286,7 +286,7 @@ func (f *fold) remember(minute int64, out *processors.Outputs) {
 	write()
 }
 
-// due reports whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
+// due reports whether a minute of the hour lies after the last minute that was closed and not after this one. Minutes of
 // silence are never closed.
 func (f *fold) due(minute, slot int64) bool {
 	const length, hour = int64(time.Minute), int64(minutesPerHour)

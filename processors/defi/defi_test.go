@@ -181,11 +181,11 @@ func rateEntry(at int64, args []string, options map[string]string) (eventsv1.Mar
 		case "pool":
 			e.Pool = value
 		case "heard":
-			heard, err := parse(value)
+			received, err := parse(value)
 			if err != nil {
 				return nil, err
 			}
-			e.Heard = heard.UnixNano()
+			e.Heard = received.UnixNano()
 		case "interval":
 			interval, err := time.ParseDuration(value)
 			if err != nil {

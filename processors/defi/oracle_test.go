@@ -365,7 +365,7 @@ func (o *oracle) marketCap() (sum float64, known bool) {
 }
 
 func (o *oracle) assets(category, name, beside string) (rows []object) {
-	for _, coin := range worldCoins {
+	for _, coin := range generatedCoins {
 		of := func(category string) []*eventsv1.RateEntry {
 			return o.counted(category, func(e *eventsv1.RateEntry) bool { return e.CoinId == coin })
 		}

@@ -88,7 +88,7 @@ func closeMinute(t testing.TB, fold processors.MinuteFold, m logMinute, backward
 // memory is how far back the inputs and the output are read at a start.
 const memory = processors.StateEvery + 2*time.Minute
 
-// takeOver makes a fold that goes on behind minutes[at] from what was written up to there.
+// takeOver makes a fold that goes on after minutes[at] from what was written up to there.
 func takeOver(t testing.TB, minutes []logMinute, written []output, at int) processors.MinuteFold {
 	t.Helper()
 	from := 0
@@ -109,8 +109,8 @@ func takeOver(t testing.TB, minutes []logMinute, written []output, at int) proce
 	return fold
 }
 
-// world invents what the inputs hold.
-type world struct {
+// generator invents what the inputs hold.
+type generator struct {
 	*rand.Rand
 	end int64
 	// repeated is when what other folds repeat each hour was last written, by key.
@@ -121,15 +121,15 @@ type world struct {
 }
 
 var (
-	categories = []string{"Lending", "Liquid Staking", "Staking Pool", "CEX", "Dexs", "CDP", "Liquid Restaking"}
-	onChains   = []string{"Ethereum", "Solana", "Base", "OP Mainnet"}
-	worldCoins = []string{"bitcoin", "ethereum", "solana", "uniswap", "chainlink", "dogecoin", "usd-coin"}
+	categories     = []string{"Lending", "Liquid Staking", "Staking Pool", "CEX", "Dexs", "CDP", "Liquid Restaking"}
+	onChains       = []string{"Ethereum", "Solana", "Base", "OP Mainnet"}
+	generatedCoins = []string{"bitcoin", "ethereum", "solana", "uniswap", "chainlink", "dogecoin", "usd-coin"}
 )
 
-// random is a few hours with all that goes wrong in them: minutes that nobody heard, protocols that come, change their
+// random is a few hours with all that goes wrong in them: minutes that nobody received, protocols that come, change their
 // category and go, words that are taken back, nonsense, rates that end, expire, are shadowed and come back.
 func random(seed uint64, length int) []logMinute {
-	w := &world{
+	w := &generator{
 		Rand: rand.New(rand.NewPCG(seed, 1)), end: time.Date(2026, 1, 5, 22, 0, 0, 0, time.UTC).UnixNano(),
 		repeated: map[string]int64{}, rates: map[string]*eventsv1.RateRecord{}, markets: map[string]*eventsv1.MarketRecord{},
 	}
@@ -152,12 +152,12 @@ func random(seed uint64, length int) []logMinute {
 	return minutes
 }
 
-func (w *world) write(rec *eventsv1.ReferenceRecord) {
+func (w *generator) write(rec *eventsv1.ReferenceRecord) {
 	w.m.topics[inReference] = append(w.m.topics[inReference], rec)
 }
 
 // protocols are reported all at once, and after that the changed ones from time to time.
-func (w *world) protocols(i int) {
+func (w *generator) protocols(i int) {
 	if i%23 != 3 {
 		return
 	}
@@ -198,20 +198,20 @@ func (w *world) protocols(i int) {
 }
 
 // words are reports sent once in a while: of chains, of coins, of the source itself.
-func (w *world) words() {
+func (w *generator) words() {
 	if w.IntN(15) == 0 {
 		chain := onChains[w.IntN(len(onChains))]
-		record := &eventsv1.ChainTvl{Source: "defillama", Chain: chain, CoinId: worldCoins[w.IntN(3)]}
+		record := &eventsv1.ChainTvl{Source: "defillama", Chain: chain, CoinId: generatedCoins[w.IntN(3)]}
 		if w.IntN(6) == 0 {
 			record.CoinId = ""
 		}
 		w.write(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_ChainTvl{ChainTvl: record}})
 	}
 	if w.IntN(8) == 0 {
-		id := worldCoins[w.IntN(len(worldCoins))]
+		id := generatedCoins[w.IntN(len(generatedCoins))]
 		known, _ := schemas.Coins().ByID(id)
 		record := &eventsv1.Coin{Source: "coingecko", SourceId: id, Symbol: known.Symbol, Name: known.Name, Part: []string{"list", "detail"}[w.IntN(2)]}
-		if w.IntN(2) == 0 && id != "usd-coin" { // an id that goes on behind the name USDC would prove nothing
+		if w.IntN(2) == 0 && id != "usd-coin" { // an id that goes on after the name USDC would prove nothing
 			record.Source = "some-source"
 		}
 		record.Categories = [][]string{nil, {"DeFi"}, {"Memes"}, {"Memes", "Decentralized Finance (DeFi)"}}[w.IntN(4)]
@@ -223,13 +223,13 @@ func (w *world) words() {
 }
 
 // rate writes entries when they are reported, when they end and each hour, as their fold does.
-func (w *world) rate() {
+func (w *generator) rate() {
 	for n := range 40 {
 		key := strconv.Itoa(n)
 		if w.IntN(20) == 0 && !(n%5 == 0 && w.end/int64(time.Hour)%3 == 0) {
 			e := &eventsv1.RateEntry{
 				Provider: "p" + strconv.Itoa(n%30), Source: []string{"defillama-yields", "aave"}[n%2], Category: []string{"lending", "staking", "borrowing", "vault"}[n%4],
-				CoinId: worldCoins[n%len(worldCoins)], Symbol: worldCoins[n%len(worldCoins)][:3], Pool: "pool " + key, Chain: onChains[n%3], Apr: 100*w.Float64() - 20,
+				CoinId: generatedCoins[n%len(generatedCoins)], Symbol: generatedCoins[n%len(generatedCoins)][:3], Pool: "pool " + key, Chain: onChains[n%3], Apr: 100*w.Float64() - 20,
 				Time: w.end, Heard: w.end - int64(w.IntN(60))*int64(time.Second), Said: &eventsv1.Rate{Interval: int64(10 * time.Minute)},
 			}
 			e.Apy = e.Apr * 1.07
@@ -260,9 +260,9 @@ func (w *world) rate() {
 }
 
 // market writes rows that change, all once an hour, and the whole market every minute. In quiet minutes nothing moves.
-func (w *world) market() {
+func (w *generator) market() {
 	quiet := w.IntN(3) == 0
-	for _, id := range worldCoins {
+	for _, id := range generatedCoins {
 		if !quiet && w.IntN(3) == 0 {
 			row := &eventsv1.Market{CoinId: id}
 			if w.IntN(20) != 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/marketlog/marketlog/processors"
 )
 
-// table holds the newest word on each thing of a kind, by key.
+// table holds the newest word on each entity of a kind, by key.
 type table[T any] struct {
 	byKey map[string]*entry[T]
-	// list is in the order of the keys, but for those that came since it was sorted; gone things are in it until then.
+	// list is in the order of the keys, but for those that came since it was sorted; gone entities are in it until then.
 	list     []*entry[T]
 	unsorted bool
 }
@@ -20,7 +20,7 @@ type table[T any] struct {
 type entry[T any] struct {
 	key   string
 	value T
-	// loaded is the minute that the thing was at when it was read back: inputs up to it are in it.
+	// loaded is the minute that the entity was at when it was read back: inputs up to it are in it.
 	loaded int64
 	// slot is the minute of the hour in which its state is written.
 	slot int64
@@ -29,7 +29,7 @@ type entry[T any] struct {
 
 func newTable[T any]() table[T] { return table[T]{byKey: map[string]*entry[T]{}} }
 
-// get is the value of a thing, the zero value where there is none.
+// get is the value of an entity, the zero value where there is none.
 func (t *table[T]) get(key string) (value T) {
 	if held := t.byKey[key]; held != nil {
 		return held.value
@@ -45,13 +45,13 @@ func (t *table[T]) set(minute int64, key string, value T) {
 	t.put(key).value = value
 }
 
-// load takes the state of a thing at the end of a minute.
+// load takes the state of an entity at the end of a minute.
 func (t *table[T]) load(minute int64, key string, value T) {
 	held := t.put(key)
 	held.value, held.loaded = value, minute
 }
 
-// drop forgets a thing of which a minute states that it is no more.
+// drop forgets an entity of which a minute states that it is no more.
 func (t *table[T]) drop(minute int64, key string) {
 	held := t.byKey[key]
 	if held == nil || t.loaded(minute, key) {
@@ -77,7 +77,7 @@ func (t *table[T]) put(key string) *entry[T] {
 	return held
 }
 
-// all are the things in the order of their keys.
+// all are the entities in the order of their keys.
 func (t *table[T]) all() []*entry[T] {
 	if t.unsorted {
 		t.list = slices.DeleteFunc(t.list, func(held *entry[T]) bool { return held.gone })
@@ -87,7 +87,7 @@ func (t *table[T]) all() []*entry[T] {
 	return t.list
 }
 
-// slot spreads the things over the minutes of an hour, by their keys.
+// slot spreads the entities over the minutes of an hour, by their keys.
 func slot(key string) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key)) // never fails

@@ -31,7 +31,7 @@ func Minutes(table *schemas.CoinTable) *processors.Minutes {
 	}
 }
 
-// New makes the fold. Whether a coin is a stablecoin, the table says.
+// New makes the fold. The table states whether a coin is a stablecoin.
 func New(table *schemas.CoinTable) processors.MinuteFold {
 	return &fold{table: table, byRate: map[rateKey]*variant{}, loaded: map[rateKey]int64{}}
 }
@@ -44,8 +44,8 @@ type fold struct {
 	variants []*variant
 	// loaded is the minute of the newest row of a rate that was read back: what is reported up to it changes nothing.
 	loaded map[rateKey]int64
-	// heard are the entries of the open minute, by rate.
-	heard []*eventsv1.RateEntry
+	// received are the entries of the open minute, by rate.
+	received []*eventsv1.RateEntry
 	// closed is the last minute that was.
 	closed int64
 }
@@ -109,7 +109,7 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 	}
 	e := r.GetEntry()
 	if minute > f.loaded[rateKey{e.Source, e.Category, e.Pool}] {
-		f.heard = append(f.heard, e)
+		f.received = append(f.received, e)
 	}
 }
 
@@ -118,14 +118,14 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	if out != nil && f.closed != 0 {
 		for midnight := nextMidnight(f.closed); midnight < minute; midnight += day {
 			if !f.fix(midnight, minute, out) {
-				break // nothing was heard since, so nothing counts on the days after it either
+				break // nothing was received since, so nothing counts on the days after it either
 			}
 		}
 	}
-	for _, e := range f.heard {
+	for _, e := range f.received {
 		f.apply(minute, e)
 	}
-	f.heard = f.heard[:0]
+	f.received = f.received[:0]
 	if out != nil { // what was judged while minutes are read again lies in the rows, some of which are of later minutes
 		f.judge(minute)
 	}
@@ -306,10 +306,10 @@ func copied(row *eventsv1.EarnVariant, minute int64) *eventsv1.EarnVariant {
 
 // content is a row without its times.
 func content(row *eventsv1.EarnVariant) []byte {
-	at, heard := row.Time, row.Heard
+	at, received := row.Time, row.Heard
 	row.Time, row.Heard = 0, 0
 	value, err := row.MarshalVT()
-	row.Time, row.Heard = at, heard
+	row.Time, row.Heard = at, received
 	if err != nil {
 		panic(err) // the only error is a buffer of the wrong size
 	}

@@ -30,7 +30,7 @@ func TestEarn(t *testing.T) {
 
 // reader understands
 //
-//	rate PROVIDER COIN APY [NAME=...]               an entry of the minute that closes next, heard then unless heard= says otherwise
+//	rate PROVIDER COIN APY [NAME=...]               an entry of the minute that closes next, received then unless heard= is given
 //	close TIME [variants|changes|fixings|quotes]    a minute that ends; what it writes of these, all but quotes by default
 //
 // where a time is a minute of 2026 such as 01-05T10:00. Without source= the provider reports its own rate, once an hour, in the

@@ -65,7 +65,7 @@ func closeMinute(t testing.TB, fold processors.MinuteFold, m logMinute, loaded b
 // memory is how far back the inputs and the output are read at a start.
 const memory = processors.StateEvery + 2*time.Minute
 
-// takeOver makes a fold that goes on behind minutes[at] from what was written up to there.
+// takeOver makes a fold that goes on after minutes[at] from what was written up to there.
 func takeOver(t testing.TB, minutes []logMinute, written []output, at int) processors.MinuteFold {
 	t.Helper()
 	from := 0
@@ -95,7 +95,7 @@ type rate struct {
 }
 
 // random is some hours of rates with all that goes wrong with them: sources that fall silent, rates that are left out and come
-// back, that are shadowed and uncovered, whose terms, terms of deposit and coins change, and minutes that nobody heard.
+// back, that are shadowed and uncovered, whose terms, terms of deposit and coins change, and minutes that nobody received.
 func random(seed uint64, length int) []logMinute {
 	r := rand.New(rand.NewPCG(seed, 1))
 	end := time.Date(2026, 1, 5, 21, 30, 0, 0, time.UTC).UnixNano()

@@ -60,7 +60,7 @@ type Script struct {
 	New func() processors.Fold
 	// Topic is the fold's input, ticks.raw.v1 or ticks.v1.
 	Topic string
-	// Rates takes what the command rate says; nil for folds that need none.
+	// Rates takes what the command rate states; nil for folds that need none.
 	Rates *Rates
 	// Pulses lists the pulses that the fold puts out; else they are left out, for they come every second.
 	Pulses bool

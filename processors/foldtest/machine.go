@@ -137,7 +137,7 @@ func (m *machine) clock(c command) error {
 	if err == nil && len(c.words) > 3 {
 		to, err = Time(c.words[3])
 	}
-	epoch := day.UnixNano() // when all producers started, unless the script says otherwise
+	epoch := day.UnixNano() // when all producers started, unless the script states otherwise
 	if err == nil && c.option("epoch") != "" {
 		epoch, err = Time(c.option("epoch"))
 	}
@@ -196,8 +196,8 @@ func (m *machine) tick(c command) error {
 		t.VolumeBase, t.VolumeQuote = c.option("volume"), c.option("turnover")
 	}
 	var err error
-	if heard := c.option("heard"); heard != "" {
-		if t.IngestTime, err = Time(heard); err != nil {
+	if received := c.option("heard"); received != "" {
+		if t.IngestTime, err = Time(received); err != nil {
 			return err
 		}
 		m.now = max(m.now, t.IngestTime)

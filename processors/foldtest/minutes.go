@@ -104,7 +104,7 @@ func foldMinute(t testing.TB, fold processors.MinuteFold, m LogMinute, lastToFir
 // Memory is how far back the inputs and the output of a MinuteFold are read at a start.
 const Memory = processors.StateEvery + 2*time.Minute
 
-// TakeOver makes a fold that goes on behind minutes[at] from what was written up to there, as at a start.
+// TakeOver makes a fold that goes on after minutes[at] from what was written up to there, as at a start.
 func TakeOver(t testing.TB, fresh func() processors.MinuteFold, minutes []LogMinute, written []MinuteOutput, at int) processors.MinuteFold {
 	t.Helper()
 	from := 0
@@ -125,7 +125,7 @@ func TakeOver(t testing.TB, fresh func() processors.MinuteFold, minutes []LogMin
 	return fold
 }
 
-// RestartAnywhere fails the test if a fold that begins again and again, behind every minute, or behind every few, puts out other
+// RestartAnywhere fails the test if a fold that begins again and again, after every minute, or after every few, puts out other
 // bytes than one that never stopped, whose output is returned.
 func RestartAnywhere(t *testing.T, fresh func() processors.MinuteFold, minutes []LogMinute) []MinuteOutput {
 	t.Helper()

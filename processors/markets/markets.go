@@ -1,4 +1,4 @@
-// Package markets says each minute what every coin and the whole market are worth: it joins the closed candles of our own
+// Package markets states each minute what every coin and the whole market are worth: it joins the closed candles of our own
 // prices with what sources report of supplies, volumes and changes. A row is written when it changes, and once an hour with
 // all that the next rows are made from, so the last hour of markets.v1 is enough to go on.
 //
@@ -51,16 +51,16 @@ type fold struct {
 // minute, and to look at 20,000 that lie scattered in memory would cost more than to fold those that have.
 type watch struct {
 	coin *coin
-	// expires is the minute after which the row changes though nothing is heard, activeUntil the last one in which the coin
+	// expires is the minute after which the row changes though nothing is received, activeUntil the last one in which the coin
 	// counts as active.
 	expires, activeUntil int64
 	// markets is how many of our venues' make the price.
 	markets uint32
 	// slot is the minute of the hour in which the state is written.
 	slot uint8
-	// heard states that an input came in the open minute, fresh that the row is of the one that is closed, empty that
+	// received states that an input came in the open minute, fresh that the row is of the one that is closed, empty that
 	// nothing is remembered.
-	heard, fresh, empty, simulated bool
+	received, fresh, empty, simulated bool
 }
 
 // coin is one coin with its newest row.
@@ -105,7 +105,7 @@ func (f *fold) Load(rec eventsv1.Marked) {
 	case *eventsv1.MarketRecord_Market:
 		if r.State != nil {
 			c := f.coin(body.Market.CoinId)
-			c.state, c.loaded, f.watched[c.place].heard = *schemas.RecallCoinState(r.State), r.State.Minute, true
+			c.state, c.loaded, f.watched[c.place].received = *schemas.RecallCoinState(r.State), r.State.Minute, true
 		}
 	case *eventsv1.MarketRecord_Summary:
 		if r.State != nil {
@@ -124,7 +124,7 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 		if candle := r.GetCandle(); candle != nil {
 			if c := f.coin(candle.CoinId); minute > c.loaded {
 				c.state.AddCandle(candle)
-				f.watched[c.place].heard = true
+				f.watched[c.place].received = true
 			}
 		}
 	case *eventsv1.ReferenceRecord:
@@ -137,7 +137,7 @@ func (f *fold) Take(minute int64, _ processors.Input, rec eventsv1.Marked) {
 			return
 		}
 		if c := f.coin(id); minute > c.loaded && c.state.Observe(reported) {
-			f.watched[c.place].heard = true
+			f.watched[c.place].received = true
 		}
 	}
 }
@@ -151,8 +151,8 @@ func (f *fold) Close(minute int64, out *processors.Outputs) {
 	}
 	for i := range f.watched {
 		w := &f.watched[i]
-		w.fresh = w.heard || minute > w.expires || f.due(minute, w.slot)
-		w.heard = false
+		w.fresh = w.received || minute > w.expires || f.due(minute, w.slot)
+		w.received = false
 		if w.fresh {
 			f.evaluate(w, minute)
 			f.move(w.coin)
@@ -188,7 +188,7 @@ func (f *fold) place() {
 	}
 }
 
-// due reports whether a minute of the hour lies behind the last minute that was closed and not behind this one. Minutes of
+// due reports whether a minute of the hour lies after the last minute that was closed and not after this one. Minutes of
 // silence are never closed.
 func (f *fold) due(minute int64, slot uint8) bool {
 	const length, hour = int64(time.Minute), int64(minutesPerHour)

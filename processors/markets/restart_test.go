@@ -76,7 +76,7 @@ func closeMinute(t testing.TB, fold processors.MinuteFold, m logMinute, observat
 // memory is how far back the inputs and the output are read at a start.
 const memory = processors.StateEvery + 2*time.Minute
 
-// takeOver makes a fold that goes on behind minutes[at] from what was written up to there.
+// takeOver makes a fold that goes on after minutes[at] from what was written up to there.
 func takeOver(t testing.TB, minutes []logMinute, written []output, at int) processors.MinuteFold {
 	t.Helper()
 	from := 0
@@ -97,7 +97,7 @@ func takeOver(t testing.TB, minutes []logMinute, written []output, at int) proce
 	return fold
 }
 
-// random is a few hours of a market with all that goes wrong in one: minutes that nobody heard, coins that come, go silent for
+// random is a few hours of a market with all that goes wrong in one: minutes that nobody received, coins that come, go silent for
 // longer than a price counts and come back, sources that report nothing, nonsense, or old things.
 func random(seed uint64, length int) []logMinute {
 	r := rand.New(rand.NewPCG(seed, 1))

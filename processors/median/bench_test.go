@@ -55,7 +55,7 @@ func BenchmarkMedian_500Coins15Venues(b *testing.B) {
 		b.StopTimer()
 		second++
 		for coin := range coins {
-			// Each venue is heard every 15 s, well within the time that it stays fresh.
+			// Each venue is received every 15 s, well within the time that it stays fresh.
 			trade(coin, second%venues)
 		}
 		now += int64(time.Second)

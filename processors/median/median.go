@@ -1,5 +1,5 @@
 // Package median publishes the price of each coin: once a second of log time it applies
-// schemas.Aggregate to the markets heard in the last two minutes, and writes what changed. Every
+// schemas.Aggregate to the markets received in the last two minutes, and writes what changed. Every
 // price carries the inputs that it was made from and the version of the rule, so it can be made again.
 package median
 
@@ -23,7 +23,7 @@ type fold struct {
 	table   *schemas.CoinTable
 	origins *processors.Origins
 	byID    map[string]*coin
-	// coins is sorted by id: the order of outputs must not depend on who was heard first.
+	// coins is sorted by id: the order of outputs must not depend on which was received first.
 	coins []*coin
 	// second is the last evaluated one.
 	second int64

@@ -145,7 +145,7 @@ func (f *fold) Take(second int64, in processors.Input, t *eventsv1.Tick) {
 }
 
 // repeated reports whether a trade was read before, as a venue sends its last ones to those who connect again: it
-// is no news, or a market without trades would live on. What is read of a quote is heard each time.
+// is no news, or a market without trades would live on. What is read of a quote is received each time.
 func (f *fold) repeated(second int64, t *eventsv1.Tick) bool {
 	if len(t.EventId) != len(schemas.EventID{}) {
 		return true // resolve refuses it

@@ -26,7 +26,7 @@ func Reresolve(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, pas
 		quote, _ := overrides.Quote(coins, t.Venue, t.Quote, now)
 		quoteBefore, _ := overrides.Quote(coins, t.Venue, t.Quote, before)
 		if coin != coinBefore && coinBefore == recorded.CoinId || quote != quoteBefore && quoteBefore.ID == recorded.QuoteId {
-			at = before // the word had not been heard yet
+			at = before // the word had not been received yet
 		}
 	}
 	flags := join(named, rejoinRates{recorded, past, now}, at, 0, recorded.Tick, resolved)

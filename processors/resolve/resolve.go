@@ -22,7 +22,7 @@ const (
 	deadPulse = 10
 )
 
-// Rate is what one unit of a quote asset costs in USD, and where quotes.v1 says so.
+// Rate is what one unit of a quote asset costs in USD, and where quotes.v1 reports it.
 type Rate struct {
 	USD float64
 	// Time is the second that the rate was evaluated in, Unix nanoseconds.
@@ -39,8 +39,8 @@ type Rates interface {
 const Name = "resolve"
 
 // Unit is the declaration of this processor.
-// Corrections nil exclude nothing, guard nil doubts no market.
-func Unit(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, corrections *schemas.Corrections, rates Rates, guard *Guard) processors.Unit {
+// Corrections nil exclude nothing, conflicts nil doubts no market.
+func Unit(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, corrections *schemas.Corrections, rates Rates, conflicts *ConflictFilter) processors.Unit {
 	ticks, _ := schemas.TopicNamed(schemas.TopicTicks)
 	return processors.Unit{
 		Name:    Name,
@@ -48,7 +48,7 @@ func Unit(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, correcti
 		Outputs: []processors.Route{{Topic: schemas.TopicTicks}, {Topic: schemas.TopicTicksRawDead}},
 		New: func(int32) processors.Fold {
 			return &fold{
-				names: names{coins, overrides}, corrections: corrections, rates: rates, guard: guard, verdicts: map[guardedMarket]verdict{},
+				names: names{coins, overrides}, corrections: corrections, rates: rates, conflicts: conflicts, decisions: map[marketKey]decision{},
 				partitions: ticks.Partitions, seen: processors.NewEventIDs(),
 			}
 		},
@@ -59,8 +59,8 @@ type fold struct {
 	names       names
 	corrections *schemas.Corrections
 	rates       Rates
-	guard       *Guard
-	verdicts    map[guardedMarket]verdict
+	conflicts   *ConflictFilter
+	decisions   map[marketKey]decision
 	partitions  int32
 	clocks      schemas.Clocks
 	seen        *processors.EventIDs
@@ -168,13 +168,13 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	if f.corrections.Excluded(t.Venue, t.Symbol, t.IngestTime, f.clocks.Now()) {
 		flags |= schemas.Excluded
 	}
-	// What an operator or the table says of this very venue is not doubted, but counts against others.
+	// What an operator or the table states of this very venue is not doubted, but counts against others.
 	if flags&schemas.Excluded == 0 && f.doubted(resolved.CoinId, t, resolved.Rate) && f.names.bySymbol(t.Venue, t.Base, f.clocks.Now()) {
 		resolved.CoinId = ""
 		flags |= schemas.Unmapped | schemas.Doubtful
 	}
 	if in.Written {
-		return // it was read for what the guard remembers
+		return // it was read for what the filter remembers
 	}
 	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE && schemas.MinuteClosed(schemas.TradeTime(t), f.clocks.Watermark()) {
 		flags |= schemas.Late

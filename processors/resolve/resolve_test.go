@@ -32,7 +32,7 @@ func TestAMarketWithoutTheCoinsPriceIsDoubted(t *testing.T) {
 	for script, remembered := range map[string]map[string]string{"guard.txt": nil, "guard_remembered.txt": {"poloniex SOL_USD": "09:59:00", "okx SOL-USD": "08:00:00"}} {
 		rates := foldtest.NewRates()
 		foldtest.Run(t, root, script, foldtest.Script{New: func() processors.Fold {
-			guard := resolve.NewGuard()
+			conflicts := resolve.NewConflictFilter()
 			for _, report := range []struct{ source, id, price, at string }{
 				{"coingecko", "solana", "210", "09:00:00"},
 				{"coinpaprika", "sol-solana", "200", "10:00:00"},
@@ -40,13 +40,13 @@ func TestAMarketWithoutTheCoinsPriceIsDoubted(t *testing.T) {
 				{"coingecko", "cardano", "nonsense", "10:00:00"},
 				{"coingecko", "no-coin-of-ours", "1", "10:00:00"},
 			} {
-				guard.Apply(&eventsv1.CoinMarket{Source: report.source, SourceId: report.id, Price: report.price, IngestTime: instant(t, report.at)})
+				conflicts.Apply(&eventsv1.CoinMarket{Source: report.source, SourceId: report.id, Price: report.price, IngestTime: instant(t, report.at)})
 			}
 			for market, at := range remembered {
 				venue, symbol, _ := strings.Cut(market, " ")
-				guard.Remember(venue, symbol, instant(t, at))
+				conflicts.Remember(venue, symbol, instant(t, at))
 			}
-			return resolve.Unit(schemas.Coins(), overrides(t), corrections(t), scripted{rates}, guard).New(0)
+			return resolve.Unit(schemas.Coins(), overrides(t), corrections(t), scripted{rates}, conflicts).New(0)
 		}, Topic: schemas.TopicTicksRaw, Rates: rates})
 	}
 }

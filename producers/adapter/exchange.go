@@ -311,8 +311,8 @@ type markets struct {
 type market struct {
 	in       Instrument
 	selected bool
-	// heard is when a message of the market was last received, in ingest time.
-	heard int64
+	// receivedAt is when a message of the market was last received, in ingest time.
+	receivedAt int64
 	// newest is the trade with the greatest event time seen, over all connections.
 	newestTime int64
 	newestID   string
@@ -352,7 +352,7 @@ func (m *markets) quiet(since int64) []Instrument {
 	defer m.mu.Unlock()
 	var quiet []Instrument
 	for name, k := range m.byName {
-		if name == k.in.Symbol && k.selected && k.heard < since {
+		if name == k.in.Symbol && k.selected && k.receivedAt < since {
 			quiet = append(quiet, k.in)
 		}
 	}
@@ -386,7 +386,7 @@ func (m *markets) admit(events []Event, received int64) (ticks []admitted, unkno
 		case e.Kind == Trade && e.Snapshot && !k.newer(e, received):
 			continue
 		}
-		k.heard = received
+		k.receivedAt = received
 		ticks = append(ticks, admitted{k.in, e})
 	}
 	// Only now: the trades of a snapshot may come newest first.

@@ -10,7 +10,7 @@ import (
 
 // Reasons of the gaps that an Exchange records.
 const (
-	// GapSequence is a hole in the venue's own numbering.
+	// GapSequence is a gap in the venue's own numbering.
 	GapSequence = "sequence"
 	// GapDisconnect is a connection that was lost.
 	GapDisconnect = "disconnect"
@@ -40,9 +40,9 @@ type ExchangeStats struct {
 }
 
 type exchangeStats struct {
-	markets, connected, heard, lastEvent, openGaps atomic.Int64
-	connects, frames, events                       atomic.Int64
-	missed                                         atomic.Uint64
+	markets, connected, receivedAt, lastEvent, openGaps atomic.Int64
+	connects, frames, events                            atomic.Int64
+	missed                                              atomic.Uint64
 	// gaps are by the place in gapReasons, refused by that in schemas.Reasons: a map would want a lock.
 	gaps    [len(gapReasons)]atomic.Int64
 	refused []atomic.Int64
@@ -79,8 +79,8 @@ func (x *Exchange) Stats() ExchangeStats {
 	for i, reason := range gapReasons {
 		s.Gaps[reason] = x.stats.gaps[i].Load()
 	}
-	if heard := x.stats.heard.Load(); heard != 0 {
-		s.Heard = time.Unix(0, heard)
+	if receivedAt := x.stats.receivedAt.Load(); receivedAt != 0 {
+		s.Heard = time.Unix(0, receivedAt)
 	}
 	if at := x.stats.lastEvent.Load(); at != 0 {
 		s.LastEvent = time.Unix(0, at)

@@ -418,7 +418,7 @@ func TestAQuietMarketIsAskedForByHTTP(t *testing.T) {
 				asked = append(asked, tick.Last)
 			}
 		}
-		// Quiet for 60 s at the first look, at 30 s; heard then, and quiet again at 120 s.
+		// Quiet for 60 s at the first look, at 30 s; received then, and quiet again at 120 s.
 		if fmt.Sprint(asked) != "[7]" && fmt.Sprint(asked) != "[7 7]" {
 			t.Errorf("got tickers %v of the quiet market, want one or two", asked)
 		}

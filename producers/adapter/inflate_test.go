@@ -25,7 +25,7 @@ func packed(t testing.TB, plain []byte) Frame {
 	return Frame{Bytes: b.Bytes(), Binary: true}
 }
 
-// What is inflated stays as it is while others are, also behind broken frames and ones that are too large.
+// What is inflated stays as it is while others are, also after broken frames and ones that are too large.
 func TestUnpackedFramesAreTheirOwn(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

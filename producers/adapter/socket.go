@@ -97,7 +97,7 @@ func (s *socket) connect(ctx context.Context) error {
 	defer s.x.stats.connected.Add(-1)
 
 	c := &connection{socket: s, conn: conn, codec: s.x.venue.NewCodec(), counts: map[string]count{}}
-	c.heard.Store(s.x.clock.Now().UnixNano())
+	c.receivedAt.Store(s.x.clock.Now().UnixNano())
 	g, living := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.read(living) })
 	g.Go(func() error { return c.subscribe(living) })
@@ -105,7 +105,7 @@ func (s *socket) connect(ctx context.Context) error {
 	g.Go(func() error { return c.watch(living) })
 	err = g.Wait()
 	if c.spoke && ctx.Err() == nil {
-		s.lostAt, s.lostReason = c.heard.Load(), GapDisconnect
+		s.lostAt, s.lostReason = c.receivedAt.Load(), GapDisconnect
 		if errors.Is(err, errSilent) {
 			s.lostReason = GapSilence
 		}
@@ -148,8 +148,8 @@ type connection struct {
 	*socket
 	conn  *websocket.Conn
 	codec Codec
-	// heard is when the last frame was read, Unix nanoseconds; the time of connecting before.
-	heard atomic.Int64
+	// receivedAt is when the last frame was read, Unix nanoseconds; the time of connecting before.
+	receivedAt atomic.Int64
 	// spoke: a frame was read at all.
 	spoke bool
 	// counts are the streams' last numbers.
@@ -169,9 +169,9 @@ func (c *connection) read(ctx context.Context) error {
 			return fmt.Errorf("reading: %w", err)
 		}
 		now := c.x.clock.Now().UnixNano()
-		c.heard.Store(now)
+		c.receivedAt.Store(now)
 		c.x.stats.frames.Add(1)
-		c.x.stats.heard.Store(now)
+		c.x.stats.receivedAt.Store(now)
 		if c.spoke = true; c.lostAt != 0 {
 			c.found(now)
 		}
@@ -190,7 +190,7 @@ func (c *connection) read(ctx context.Context) error {
 	}
 }
 
-// count looks for holes in the venue's own numbering.
+// count looks for gaps in the venue's own numbering.
 func (c *connection) count(counts []Count, now int64) {
 	for _, k := range counts {
 		n, err := strconv.ParseUint(string(k.N), 10, 64)
@@ -288,7 +288,7 @@ func (c *connection) beat(ctx context.Context) error {
 // watch closes a connection that stays open and sends nothing.
 func (c *connection) watch(ctx context.Context) error {
 	for {
-		quiet := c.x.clock.Now().Sub(time.Unix(0, c.heard.Load()))
+		quiet := c.x.clock.Now().Sub(time.Unix(0, c.receivedAt.Load()))
 		if quiet >= c.x.venue.Silence {
 			return fmt.Errorf("%w for %s", errSilent, quiet)
 		}

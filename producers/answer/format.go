@@ -26,8 +26,8 @@ type formatField struct {
 }
 
 // describedFormat reads the description of a feed; empty if there is none. A line "# feed NAME" begins the part of a
-// feed; the others are "PATH TYPE …": the members from the outside in, joined by dots, [] behind what is a list, * for any
-// name, ? behind what may be missing; and the types it may have: string, number, boolean, object, list, null. XML counts
+// feed; the others are "PATH TYPE …": the members from the outside in, joined by dots, [] after what is a list, * for any
+// name, ? after what may be missing; and the types it may have: string, number, boolean, object, list, null. XML counts
 // as objects whose members are lists of elements, and @NAME is an attribute.
 func describedFormat(s poll.Source, feed string) ([]formatField, error) {
 	text, err := fs.ReadFile(s.Formats, "testdata/"+s.Slug+"/format")
@@ -54,7 +54,7 @@ func describedFormat(s poll.Source, feed string) ([]formatField, error) {
 }
 
 // Drift compares an answer with the description of its format, and names each field that is gone or has become
-// something else. What was added is no drift.
+// something else. What was added is not a drift.
 func Drift(s poll.Source, feed string, body []byte) ([]string, error) {
 	fields, err := describedFormat(s, feed)
 	if err != nil || len(fields) == 0 {

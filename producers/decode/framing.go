@@ -10,7 +10,7 @@ import (
 // of a recorded frame the frames that a connection would have received.
 var framings = map[string]func([]byte) [][]byte{"bitfinex": bitfinexFraming}
 
-// bitfinexFraming reads lists behind whose content the recorder wrote the channel's name and its market, since the numbers of
+// bitfinexFraming reads lists after whose content the recorder wrote the channel's name and its market, since the numbers of
 // channels mean nothing across connections: [41,"te",[…],7,1574694483010,"trades","ETHUSD"]. It puts the acknowledgement of the
 // subscription before each, which is where a connection learns them. A market of fewer than six letters is a currency: funding.
 func bitfinexFraming(frame []byte) [][]byte {
@@ -20,7 +20,7 @@ func bitfinexFraming(frame []byte) [][]byte {
 	}
 	content := 2
 	if len(parts) > 1 && parts[1][0] == '"' && string(parts[1]) != `"hb"` {
-		content = 3 // behind the name of the message
+		content = 3 // after the name of the message
 	}
 	var channel, market string
 	if n := len(parts) - 2; n < content || json.Unmarshal(parts[n], &channel) != nil || json.Unmarshal(parts[n+1], &market) != nil {

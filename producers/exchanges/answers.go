@@ -91,13 +91,13 @@ type opener func(body []byte) (rows []byte, e adapter.Event, err error)
 // bare opens an answer that is its rows.
 func bare(body []byte) ([]byte, adapter.Event, error) { return body, adapter.Event{}, nil }
 
-// envelope says how a venue wraps its answers. Paths are keys with dots between them.
+// envelope states how a venue wraps its answers. Paths are keys with dots between them.
 type envelope struct {
 	// Code tells by the value OK that the answer is not an error, which Message tells then; "" is an envelope without a verdict.
 	Code, OK, Message string
 	// Rows is the path of what was asked for.
 	Rows string
-	// Time, in Unix milliseconds, and Symbol are the paths of what all rows share; "" is not told.
+	// Time, in Unix milliseconds, and Symbol are the paths of what all rows share; "" is absent.
 	Time, Symbol string
 }
 
@@ -198,7 +198,7 @@ func (c candleColumns) in(open opener, interval func(url.Values) string) reader 
 		if err != nil {
 			return err
 		}
-		// The time of the answer is none of its candles'.
+		// The time of the answer is not that of its candles.
 		return c.add(rows, adapter.Event{Symbol: e.Symbol, Channel: "rest", Interval: interval(query)}, out)
 	}
 }
@@ -238,7 +238,7 @@ func listOrOne[T any](body []byte) (rows []T, err error) {
 	return rows, parse(body, &rows[0])
 }
 
-// parseAll reads a list of rows and adds what each says.
+// parseAll reads a list of rows and adds what each states.
 func parseAll[T any](data []byte, event func(*T) adapter.Event, out *adapter.Out) error {
 	all, err := list[T](data)
 	if err == nil {
@@ -247,7 +247,7 @@ func parseAll[T any](data []byte, event func(*T) adapter.Event, out *adapter.Out
 	return err
 }
 
-// addAll adds what each row says.
+// addAll adds what each row states.
 func addAll[T any](rows []T, event func(*T) adapter.Event, out *adapter.Out) {
 	for i := range rows {
 		out.Add(event(&rows[i]))

@@ -114,7 +114,7 @@ func decodeBinance(f adapter.Frame, out *adapter.Out) error {
 	return decodeBinanceAnswer(payload, stream, out)
 }
 
-// decodeBinanceAnswer reads what is no event of a market.
+// decodeBinanceAnswer reads what is not an event of a market.
 func decodeBinanceAnswer(payload []byte, stream string, out *adapter.Out) error {
 	var m struct {
 		Type  string        `json:"e"`

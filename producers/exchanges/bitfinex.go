@@ -54,7 +54,7 @@ var bitfinexRequests = requests{
 	Messages: []string{`{"event":"<verb>",<topics>}`},
 }
 
-// bitfinexSubscribe asks first for a sequence number of the connection at the end of every list, which is the flag 65536: holes are not
+// bitfinexSubscribe asks first for a sequence number of the connection at the end of every list, which is the flag 65536: gaps are not
 // seen otherwise. It does not ask for times: they are when a list was sent, which differs by connection, so that of two producers each
 // would tell the same ticker as another.
 func bitfinexSubscribe(markets []adapter.Instrument) [][]byte {
@@ -104,7 +104,7 @@ func bitfinexInstruments(path string, body []byte) ([]adapter.Instrument, error)
 	return instruments, nil
 }
 
-// bitfinexCodec knows the channels of its connection, and the trades that it has told: those of the
+// bitfinexCodec knows the channels of its connection, and the trades that it has sent: those of the
 // history too, since the "tu" of its newest may still come.
 type bitfinexCodec struct {
 	channels map[string]bitfinexChannel
@@ -129,7 +129,7 @@ type bitfinexID struct {
 // bitfinexMemory is how many trades lie at most between "te" and "tu". A history has 30 a market.
 const bitfinexMemory = 4096
 
-// once tells whether the trade is new, and remembers it.
+// once states whether the trade is new, and remembers it.
 func (c *bitfinexCodec) once(symbol string, id producers.Num) bool {
 	key := bitfinexID{symbol, id}
 	if c.seen[key] {
@@ -172,7 +172,7 @@ func (c *bitfinexCodec) Decode(f adapter.Frame, out *adapter.Out) error {
 		return nil
 	case !known:
 		return producers.Unreadable("channel %s was not subscribed to on this connection", parts[0])
-	case strings.HasPrefix(channel.symbol, "f"): // a funding market: its rates are no prices
+	case strings.HasPrefix(channel.symbol, "f"): // a funding market: its rates are not prices
 		return nil
 	case kind == `"te"`, kind == `"tu"`:
 		row, err := bitfinexRow(parts[2], 4)

@@ -91,7 +91,7 @@ func bitgetBest(data []byte, e adapter.Event, out *adapter.Out) error {
 	}, out)
 }
 
-// bitgetColumns are those of candles; the places behind have the volumes in other assets.
+// bitgetColumns are those of candles; the places after them have the volumes in other assets.
 var bitgetColumns = candleColumns{Start: 0, Open: 1, High: 2, Low: 3, Close: 4, Volume: 5, Unit: time.Millisecond}
 
 // bitgetPast reads the candles of the HTTP interface.

@@ -74,7 +74,7 @@ var bitstampRequests = requests{
 
 var bitstampEndpoints = endpoints{
 	"trading-pairs-info": nil,
-	"ticker": object{ // the pair is told only among all
+	"ticker": object{ // the pair is stated only among all
 		Kind: adapter.Ticker, Channel: "rest", Clock: clock(time.Second),
 		Symbol: "pair", Time: "timestamp", Last: "last", Bid: "bid", Ask: "ask", Base: "volume",
 	}.reader().orOneIn(bare),

@@ -10,7 +10,7 @@ import (
 )
 
 // bybitRecorded also reads candles and books of one level, which the engine does not ask for. It knows the best bid and ask of each
-// market whose book it was told: a message may hold only the side that changed.
+// market whose book was sent: a message may hold only the side that changed.
 type bybitRecorded struct {
 	best map[string]*bybitBest
 }
@@ -74,7 +74,7 @@ func (c *bybitRecorded) book(snapshot bool, at producers.Num, data []byte, out *
 	case snapshot && (best != nil || len(c.best) < bybitMemory):
 		best = &bybitBest{}
 		c.best[b.Symbol] = best
-	case best == nil: // a change of what was never told
+	case best == nil: // a change of what was never sent
 		return nil
 	}
 	best.bid, best.ask = bybitSide(best.bid, b.Bids), bybitSide(best.ask, b.Asks)

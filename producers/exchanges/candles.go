@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// candleColumns says which place of a row holds what of a candle, where a venue tells candles as lists.
+// candleColumns states which place of a row holds what of a candle, where a venue sends candles as lists.
 type candleColumns struct {
 	// Start counts Unit since 1970; without Unit, its digits tell what it counts.
 	Start, Open, High, Low, Close, Volume int
@@ -58,7 +58,7 @@ func stateOf(closed producers.Num) adapter.CandleState {
 	return ""
 }
 
-// candleState is of a field that is always told.
+// candleState is of a field that is always sent.
 func candleState(closed bool) adapter.CandleState {
 	if closed {
 		return adapter.Closed

@@ -115,7 +115,7 @@ func decodeCoinbase(f adapter.Frame, out *adapter.Out) error {
 		e := m.event("matches")
 		e.Snapshot = m.Type == "last_match"
 		out.Add(e)
-		// Trades of a product are numbered without holes; "sequence" counts messages of channels
+		// Trades of a product are numbered without gaps; "sequence" counts messages of channels
 		// that are not subscribed to.
 		out.Count(m.Product, m.ID)
 	case "ticker":

@@ -117,7 +117,7 @@ type geminiEvent struct {
 	Stop    producers.Num   `json:"P"`
 	Size    producers.Num   `json:"q"`
 	Quoted  producers.Num   `json:"Q"`
-	// Maker says that the buyer was the maker: the taker sold.
+	// Maker states that the buyer was the maker: the taker sold.
 	Maker   producers.Num   `json:"m"`
 	Ignored json.RawMessage `json:"M"`
 	Update  producers.Num   `json:"u"`

@@ -55,7 +55,7 @@ func kraken() adapter.Venue {
 var krakenEndpoints = endpoints{"AssetPairs": nil, "Ticker": krakenPolled, "OHLC": krakenCandles}
 
 // krakenHistory: https://docs.kraken.com/api/docs/rest-api/get-ohlc-data
-// Whatever since says, the newest 720 candles are all there are; since itself is left out of the answer.
+// Whatever since states, the newest 720 candles are all there are; since itself is left out of the answer.
 func krakenHistory() *adapter.History {
 	return &adapter.History{Rows: 720, Newest: 720, Query: func(m adapter.Instrument, interval time.Duration, from, _ time.Time) adapter.Query {
 		pair := strings.ReplaceAll(m.Symbol, "/", "")
@@ -106,7 +106,7 @@ func krakenPairs(body []byte, halted bool) (list []adapter.Instrument, err error
 	) error {
 		base, quote, ok := strings.Cut(p.WSName, "/")
 		trades := p.Status == "" || p.Status == "online" || p.Status == "limit_only" || p.Status == "reduce_only"
-		// Dark pools have no feed, hence no name there; tokenized shares are no coins.
+		// Dark pools have no feed, hence no name there; tokenized shares are not coins.
 		if ok && trades != halted && p.Class == "currency" {
 			base, quote = krakenAsset(base), krakenAsset(quote)
 			in := adapter.Instrument{Symbol: base + "/" + quote, Base: base, Quote: quote, Aliases: []string{key, p.AltName, p.WSName}}

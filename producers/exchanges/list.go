@@ -1,6 +1,6 @@
 // Package exchanges translates what exchanges say on their public feeds: one file a venue, in
 // which a declaration tells the engine how to connect and a codec reads the frames. A codec
-// maps a field only where it means the same; it computes nothing and leaves out what it was not told.
+// maps a field only where it means the same; it computes nothing and leaves out what was not reported.
 package exchanges
 
 import (

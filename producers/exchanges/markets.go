@@ -7,7 +7,7 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// market says by which keys a venue's list tells a market.
+// market states by which keys a venue's list describes a market.
 type market struct {
 	Symbol, Base, Quote string
 	// Pair is a name that Split takes apart, where the list has neither Base nor Quote. What it does not split is left out.
@@ -68,7 +68,7 @@ func (m market) rows(open opener, wanted func(adapter.Instrument) bool) func(str
 	}
 }
 
-// instrument reads a row whose values are told by key.
+// instrument reads a row whose values are stated by key.
 func (m market) instrument(value func(key string) string) (in adapter.Instrument, ok bool) {
 	met := func(condition string) bool {
 		key, values, _ := strings.Cut(condition, "=")

@@ -13,8 +13,8 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// object says by which keys a venue tells a trade, a ticker or a candle in a JSON object, or by the numbers of which fields in a
-// protobuf message. What it does not tell has no key; of several keys, a|b, the first that is told counts. Keys of one letter are told
+// object states by which keys a venue sends a trade, a ticker or a candle in a JSON object, or by the numbers of which fields in a
+// protobuf message. What is not sent has no key; of several keys, a|b, the first that is sent counts. Keys of one letter are distinguished
 // from those that differ in case only.
 type object struct {
 	Kind    adapter.Kind
@@ -28,11 +28,11 @@ type object struct {
 	ID, Price, Size, Side                        string // of a trade
 	Bid, Ask, Last, Base, Quote, Sequence        string // of a ticker: Base and Quote are its volumes
 	Start, Open, High, Low, Close, Volume, State string // of a candle: State is whether it is complete
-	// NotSpot is told of a market of another kind only.
+	// NotSpot is sent of a market of another kind only.
 	NotSpot string
-	// Within is the key of the object around it, or around a list of them; "" is none.
+	// Within is the key of the object around it, or around a list of them; "" means none.
 	Within string
-	// Counted trades are numbered without holes within a market: gaps are seen by their ids.
+	// Counted trades are numbered without gaps within a market: gaps are seen by their ids.
 	Counted bool
 	// NewestFirst is a list that begins with the newest: its events come in the order of time.
 	NewestFirst bool
@@ -66,7 +66,7 @@ const (
 // parts are what an object tells.
 type parts [numParts]producers.Num
 
-// objects reads objects that are told as its table says.
+// objects reads objects that are sent as its table states.
 type objects struct {
 	object
 	// keys tell the parts of the same places.
@@ -194,8 +194,8 @@ func shapeOf(keys []string, within string) shape {
 		add(key, reflect.TypeFor[producers.Num]())
 	}
 	for _, key := range keys {
-		if twin := otherCase(key); !slices.Contains(keys, twin) {
-			add(twin, reflect.TypeFor[ignored]())
+		if other := otherCase(key); !slices.Contains(keys, other) {
+			add(other, reflect.TypeFor[ignored]())
 		}
 	}
 	row := reflect.StructOf(fields)

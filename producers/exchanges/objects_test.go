@@ -6,7 +6,7 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// Keys of one letter that differ in case only are others, in whichever order they come; of several keys the first that is told counts.
+// Keys of one letter that differ in case only are others, in whichever order they come; of several keys the first that is sent counts.
 func TestObjectsTellKeysApart(t *testing.T) {
 	o := object{Kind: adapter.Trade, Symbol: "s", Time: "T", ID: "long|t", Price: "p", Size: "q", Side: "S"}.reader()
 	for text, want := range map[string]string{

@@ -58,7 +58,7 @@ var okxMarkets = market{
 
 // okxHistory: https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history
 // "after" asks for what is older than it, "before" for what is newer. Days begin in Hong Kong unless
-// the bar says utc.
+// the bar states utc.
 func okxHistory() *adapter.History {
 	return &adapter.History{Rows: 100, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
 		bar := map[time.Duration]string{time.Minute: "1m", time.Hour: "1H", 24 * time.Hour: "1Dutc"}[interval]
@@ -139,7 +139,7 @@ var okxUnpriced = []string{
 // okxInterval spells that of an answer. Without a bar it has minutes.
 func okxInterval(query url.Values) string { return cmp.Or(okxBar(query.Get("bar")), "1m") }
 
-// okxBar spells an interval: OKX writes hours and longer in capitals, with "utc" behind for days that begin at midnight UTC instead of
+// okxBar spells an interval: OKX writes hours and longer in capitals, with "utc" appended for days that begin at midnight UTC instead of
 // in Hong Kong.
 func okxBar(bar string) string {
 	bar = strings.TrimSuffix(bar, "utc")

@@ -20,7 +20,7 @@ type protoField struct {
 
 func (f protoField) text() string { return strings.ToValidUTF8(string(f.bytes), "\uFFFD") }
 
-// num is a number, or one that is told as text.
+// num is a number, or one that is sent as text.
 func (f protoField) num() producers.Num {
 	if f.number != "" {
 		return f.number

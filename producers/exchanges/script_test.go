@@ -29,7 +29,7 @@ import (
 //	    count STREAM N, send TEXT, notice TEXT
 //	    refused REASON (a row), error REASON (the whole message)
 //
-// A message with nothing below it says nothing. A line that begins with # is a comment.
+// A message with nothing below it has no result. A line that begins with # is a comment.
 func TestVenuesReadTheirWire(t *testing.T) {
 	for _, v := range List() {
 		scripts, err := filepath.Glob(filepath.Join("testdata", v.Slug, "*.txt"))
@@ -398,7 +398,7 @@ func FuzzCodecs(f *testing.F) {
 	})
 }
 
-// FuzzConnections feeds a venue's codec the frames of a connection, one a line: what a frame says may
+// FuzzConnections feeds a venue's codec the frames of a connection, one a line: what a frame states may
 // hang on the ones before it. Seeds are the scripts, a connection each.
 func FuzzConnections(f *testing.F) {
 	venues := List()

@@ -47,7 +47,7 @@ func TestOnlyAnAnswerAboutTheRequestIsForGood(t *testing.T) {
 	}
 }
 
-// The beginning of an answer is none: a list that lacks its end would be a list of fewer coins.
+// The beginning of an answer is not an answer: a list that lacks its end would be a list of fewer coins.
 func TestATruncatedAnswerIsNone(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -32,7 +32,7 @@ func (d *dispatcher) endSpooling() (busy bool) {
 }
 
 // resend waits until the client has passed back everything, then goes back in the spool to the first
-// record that was not acknowledged. Records behind it that were are sent again too: between them
+// record that was not acknowledged. Records after it that were are sent again too: between them
 // are clocks that must come after it.
 func (d *dispatcher) resend(now time.Time) (resent bool) {
 	if !d.spooling {

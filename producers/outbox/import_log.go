@@ -31,7 +31,7 @@ func NewImportLog(cfg stream.Config, clock producers.Clock) (*ImportLog, error) 
 }
 
 // Write writes candles and files, those of a venue and base in their order, and returns once every in-sync replica has all of
-// them: the offsets behind them, by partition. After an error, or a death, the first ones of each venue and base are in the log.
+// them: the offsets after them, by partition. After an error, or a death, the first ones of each venue and base are in the log.
 func (l *ImportLog) Write(ctx context.Context, recs []*eventsv1.BackfillRecord) (map[int32]int64, error) {
 	now := l.clock.Now().Truncate(time.Millisecond)
 	batch := make([]*kgo.Record, len(recs))
@@ -57,8 +57,8 @@ func (l *ImportLog) Write(ctx context.Context, recs []*eventsv1.BackfillRecord) 
 	return ends, nil
 }
 
-// Bury writes dead letters and returns once the log has them.
-func (l *ImportLog) Bury(ctx context.Context, letters []*eventsv1.DeadLetter) error {
+// WriteDeadLetters writes dead letters and returns once the log has them.
+func (l *ImportLog) WriteDeadLetters(ctx context.Context, letters []*eventsv1.DeadLetter) error {
 	const topic = schemas.TopicReferenceRawDead
 	now := l.clock.Now().Truncate(time.Millisecond)
 	batch := make([]*kgo.Record, len(letters))
@@ -78,8 +78,8 @@ func (l *ImportLog) Bury(ctx context.Context, letters []*eventsv1.DeadLetter) er
 	return nil
 }
 
-// Buried hands every dead letter of a source that the log holds now to visit.
-func (l *ImportLog) Buried(ctx context.Context, source string, visit func(*eventsv1.DeadLetter)) error {
+// DeadLetters hands every dead letter of a source that the log holds now to visit.
+func (l *ImportLog) DeadLetters(ctx context.Context, source string, visit func(*eventsv1.DeadLetter)) error {
 	const topic = schemas.TopicReferenceRawDead
 	starts, ends, err := l.cfg.LogBounds(ctx, topic)
 	if err != nil {

@@ -329,7 +329,7 @@ func (s *spool) ack(p spoolPosition) error {
 }
 
 // removeAcked removes the segments before the acknowledged position, and one that ends there if
-// nothing more is written to it. It keeps the oldest last, so that a kill leaves no hole.
+// nothing more is written to it. It keeps the oldest last, so that a kill leaves no gap.
 func (s *spool) removeAcked() error {
 	for len(s.segments) > 0 {
 		seg := s.segments[0]

@@ -93,7 +93,7 @@ func openSegment(dir string, want uint64) (segment, error) {
 }
 
 // wholeFrames returns where the last whole frame of a segment's file ends: what a killed process
-// left behind it is not a record.
+// left after it is not a record.
 func wholeFrames(name string) (int64, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {

@@ -357,7 +357,7 @@ func TestKillBetweenGapAndRemovalDropsOnce(t *testing.T) {
 	}
 }
 
-// A process appends to the spool and says so after each append; it is killed while it does. What it
+// A process appends to the spool and reports it after each append; it is killed while it does. What it
 // had acknowledged is there, and nothing but a whole prefix of what it wrote.
 func TestKilledWhileSpoolingKeepsEveryAppend(t *testing.T) {
 	if dir := os.Getenv("SPOOL_CHILD"); dir != "" {

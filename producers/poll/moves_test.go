@@ -49,7 +49,7 @@ func TestValuesMoveAsTheirSourcesDeclare(t *testing.T) {
 	}
 }
 
-// toldNow is the digest of the values on the first pages of each feed.
+// currentDigest is the digest of the values on the first pages of each feed.
 func currentDigest(t *testing.T, source poll.Source, url string, clock *steppedClock) (sum uint64) {
 	t.Helper()
 	for _, feed := range source.Feeds {

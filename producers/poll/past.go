@@ -11,7 +11,7 @@ import (
 // Past reports what a source reports of the past when it is asked for it, and how it is asked. The answers to Listing have to be
 // decoded by the same declaration first: some decoders know what a past is of by them alone.
 type Past struct {
-	// Listing are paths that are read before all others, in this order: their responses name the series. Nil is none.
+	// Listing are paths that are read before all others, in this order: their responses name the series. Nil means none.
 	Listing []string
 	// Series are what has a history, the best known first, according to the responses to Listing.
 	Series func(records []*eventsv1.ReferenceRecord) []Series

@@ -59,7 +59,7 @@ type Poller struct {
 	read    map[string]time.Time // by path
 	// validators are those of the last response to each request whose records were all written.
 	validators map[requestID]Validators
-	// buried is the digest of the last body in the dead letters: a source that goes on sending it would
+	// lastDeadLetter is the digest of the last body in the dead letters: a source that goes on sending it would
 	// fill them.
 	lastDeadLetter [sha256.Size]byte
 
@@ -123,7 +123,7 @@ func (p *Poller) Stats() SourceStats {
 	return stats
 }
 
-// Run reads what the log holds, then polls until ctx ends, which is no error.
+// Run reads what the log holds, then polls until ctx ends, which is not an error.
 func (p *Poller) Run(ctx context.Context) error {
 	if err := p.out.Known(ctx, p.recall); err != nil {
 		if ctx.Err() != nil {

@@ -229,7 +229,7 @@ func TestAnUnchangedAnswerIsNotSentAgain(t *testing.T) {
 }
 
 // What cannot be read goes to the dead letters once, is asked for again, and shows.
-func TestAnUnreadableAnswerIsBuried(t *testing.T) {
+func TestAnUnreadableAnswerIsADeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := &bank{answers: map[string]func() *http.Response{}}, &memoryOutbox{}
 		page := "<html>" + strings.Repeat("x", 100) + "</html>"

@@ -47,7 +47,7 @@ type Source struct {
 	Formats fs.FS
 
 	// History are paths below URL that are read once at the start, before all others: they hold what a
-	// process that was away has missed. Nil is none.
+	// process that was away has missed. Nil means none.
 	History func(k Known) []string
 	// Past is what it reports of the past when a back-fill asks for it; nil is nothing.
 	Past *Past
@@ -181,7 +181,7 @@ func (r Request) Method() string {
 	return http.MethodGet
 }
 
-// Validators are what a server calls the state of an answer (RFC 9110, 8.8). The zero value is no state.
+// Validators are what a server calls the state of an answer (RFC 9110, 8.8). The zero value means none.
 type Validators struct{ ETag, LastModified string }
 
 // Answer is the outcome of a request, also of one that failed.

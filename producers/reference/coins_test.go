@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/producers/poll"
 )
 
-// The request decides how its answer is read: an empty page behind the last coin is none of a list without coins.
+// The request decides how its answer is read: an empty page after the last coin is not a list without coins.
 func TestAnswersAreReadByWhatWasAskedFor(t *testing.T) {
 	const (
 		row    = `{"id":"harbor","symbol":"hbr","name":"Harbor","current_price":1}`

@@ -40,7 +40,7 @@ type Config struct {
 	// SourceRequests replaces, a minute, the budget of the sources that count calls by the month or that
 	// nobody could read as often as a demonstration does; 0 is as documented.
 	SourceRequests int
-	// Outlier is the venue that has a few markets far off all others in some of their time; empty is none.
+	// Outlier is the venue that has a few markets far off all others in some of their time; empty means none.
 	Outlier string
 	// Delivered, unless nil, is given each time up to which a venue has handed everything to the network;
 	// a clock that waits for it cannot run away from the feed. It is called concurrently.

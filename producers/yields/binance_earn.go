@@ -61,7 +61,7 @@ func binanceEarn() poll.Source {
 	}
 }
 
-// binancePages are those of a list: about 400 coins have a flexible product. A page behind the last one is empty.
+// binancePages are those of a list: about 400 coins have a flexible product. A page after the last one is empty.
 func binancePages(path string) (pages []string) {
 	for page := range 6 {
 		pages = append(pages, path+"?size=100&current="+strconv.Itoa(page+1))

@@ -47,7 +47,7 @@ func TestThePastIsReadByItsPath(t *testing.T) {
 	}
 }
 
-// What has a past is listed best first: coins by their rank, pools by what is in them, and behind them what no coin's rates show.
+// What has a past is listed best first: coins by their rank, pools by what is in them, and after them what no coin's rates show.
 func TestThePastIsOfferedBestFirst(t *testing.T) {
 	for _, test := range []struct {
 		source poll.Source

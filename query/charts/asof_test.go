@@ -28,9 +28,9 @@ type saidChart struct {
 	candles   []schemas.Candle
 }
 
-// pastWorld draws prices, minutes that close and back-fills, and remembers what was answered between them.
-type pastWorld struct {
-	*world
+// pastFixture draws prices, minutes that close and back-fills, and remembers what was answered between them.
+type pastFixture struct {
+	*fixture
 	*rand.Rand
 	candles *views.Candles
 	fold    *past.Fold
@@ -41,7 +41,7 @@ type pastWorld struct {
 // However prices, minutes that close and back-fills follow each other: as of each instant the candles are those that were answered then, by the process
 // that answered and by another that was not there.
 func TestChartsAsOfAnInstantAreThoseThatWereAnswered(t *testing.T) {
-	w := &pastWorld{world: newWorld(t), Rand: streamtest.Rand(t)}
+	w := &pastFixture{fixture: newFixture(t), Rand: streamtest.Rand(t)}
 	w.Now = time.Date(2026, 11, 20, 9, 57, 0, 0, time.UTC)
 	clock := func() time.Time { return w.Now }
 	w.Prices.RememberBy(clock)
@@ -74,7 +74,7 @@ func TestChartsAsOfAnInstantAreThoseThatWereAnswered(t *testing.T) {
 	}
 }
 
-func (w *pastWorld) step() {
+func (w *pastFixture) step() {
 	coins := w.Prices.Coins().All()
 	switch n := w.IntN(10); {
 	case n < 5:
@@ -90,13 +90,13 @@ func (w *pastWorld) step() {
 }
 
 // recorded keeps what was served until now.
-func (w *pastWorld) recorded() {
+func (w *pastFixture) recorded() {
 	w.RecordServed(w.Prices.Steps(), "one")
 	w.Must(w.Store.Record(w.T.Context(), []history.SinkProgress{{Sink: schemas.TopicServed, Progress: history.Progress{Next: w.Offset(), LogTime: w.Now.UnixNano()}}}))
 }
 
 // close closes the minutes that ended, of most coins.
-func (w *pastWorld) close(coins []schemas.Coin) {
+func (w *pastFixture) close(coins []schemas.Coin) {
 	var candles []*eventsv1.Candle
 	for ; w.closed.Add(time.Minute + 5*time.Second).Before(w.Now); w.closed = w.closed.Add(time.Minute) {
 		for _, coin := range coins {
@@ -108,11 +108,11 @@ func (w *pastWorld) close(coins []schemas.Coin) {
 		}
 	}
 	w.AddCandles(candles...)
-	w.Must(w.Store.Record(w.T.Context(), allClosed(w.World, w.closed)))
+	w.Must(w.Store.Record(w.T.Context(), allClosed(w.Fixture, w.closed)))
 }
 
 // backfill has a venue state some candles of before, perhaps others than before, which are folded.
-func (w *pastWorld) backfill() {
+func (w *pastFixture) backfill() {
 	length := []time.Duration{time.Minute, time.Hour, 24 * time.Hour}[w.IntN(3)]
 	base := []string{"BTC", "ETH", "SOL"}[w.IntN(3)]
 	var b rows.Batch
@@ -129,7 +129,7 @@ func (w *pastWorld) backfill() {
 }
 
 // ask remembers what is answered now, of what has just been looked at.
-func (w *pastWorld) ask(coin schemas.Coin) {
+func (w *pastFixture) ask(coin schemas.Coin) {
 	w.Must(w.candles.Look(w.T.Context()))
 	for _, frame := range []struct {
 		step      time.Duration
@@ -142,9 +142,9 @@ func (w *pastWorld) ask(coin schemas.Coin) {
 	}
 }
 
-// What is known now of the time up to an instant has what was back-filled since, and nothing of behind it; an answer as of then has neither.
+// What is known now of the time up to an instant has what was back-filled since, and nothing of after it; an answer as of then has neither.
 func TestLatestKnowledgeOfThePast(t *testing.T) {
-	w := &pastWorld{world: newWorld(t), Rand: streamtest.Rand(t)}
+	w := &pastFixture{fixture: newFixture(t), Rand: streamtest.Rand(t)}
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return w.Now }
 	w.Prices.RememberBy(clock)
@@ -154,7 +154,7 @@ func TestLatestKnowledgeOfThePast(t *testing.T) {
 	bitcoin, _ := w.Prices.Coins().ByID("bitcoin")
 	w.Candles("bitcoin", w.Now.Add(-30*time.Minute), 30, "1m", 100, 1)
 	w.closed = w.Now.Add(-30 * time.Minute)
-	w.Must(w.Store.Record(t.Context(), allClosed(w.World, w.Now)))
+	w.Must(w.Store.Record(t.Context(), allClosed(w.Fixture, w.Now)))
 	w.Must(w.candles.Look(t.Context()))
 	w.recorded()
 	at := w.Now.Add(-10 * time.Minute)
@@ -180,7 +180,7 @@ func TestLatestKnowledgeOfThePast(t *testing.T) {
 }
 
 // allClosed is the progress of a sink that has closed all minutes by a time.
-func allClosed(w *querytest.World, until time.Time) (progress []history.SinkProgress) {
+func allClosed(w *querytest.Fixture, until time.Time) (progress []history.SinkProgress) {
 	topic, err := schemas.TopicNamed(schemas.TopicCandles)
 	w.Must(err)
 	for partition := range topic.Partitions {

@@ -17,7 +17,7 @@ import (
 
 // A chart of a day over 30 days of minutes, cold (nothing held), and while it is held.
 func BenchmarkChart_30DaysOfMinutes(b *testing.B) {
-	w := newWorld(b)
+	w := newFixture(b)
 	w.Now = w.Time("2026-11-20T10:00:30Z")
 	w.Pulse()
 	w.Candles("bitcoin", w.Now.Truncate(time.Minute).Add(-30*24*time.Hour), 30*24*60, "1m", 100, 0.01)
@@ -48,7 +48,7 @@ func BenchmarkChart_30DaysOfMinutes(b *testing.B) {
 func BenchmarkChart_100MillionCandles(b *testing.B) {
 	const coins, minutes = 500, 200_000
 	table := schemas.Coins()
-	w := &world{World: querytest.NewWorld(b, table)}
+	w := &fixture{Fixture: querytest.NewFixture(b, table)}
 	w.Open(enginetest.Database(b))
 	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.History(), &w.reads}), w.Yields, views.NewRateCharts(w.Yields, w.History())).Endpoints())
 	w.Now = w.Time("2026-11-20T10:00:30Z")

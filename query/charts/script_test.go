@@ -25,9 +25,9 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// world is a world with a store, whose readings of candles are counted.
-type world struct {
-	*querytest.World
+// fixture is a querytest.Fixture with a store, whose readings of candles are counted.
+type fixture struct {
+	*querytest.Fixture
 	reads atomic.Int32
 }
 
@@ -42,8 +42,8 @@ func (c counted) Intervals(ctx context.Context, coinID string, interval time.Dur
 	return c.Reader.Intervals(ctx, coinID, interval, from, to)
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))}
+func newFixture(t testing.TB) *fixture {
+	w := &fixture{Fixture: querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))}
 	w.Open(enginetest.Migrated(t))
 	w.Lines["past"] = w.past // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue states
 	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.History(), &w.reads}), w.Yields, views.NewRateCharts(w.Yields, w.History())).Endpoints())
@@ -51,7 +51,7 @@ func newWorld(t testing.TB) *world {
 }
 
 // past adds equal candles of a venue, one after the other.
-func (w *world) past(words []string) {
+func (w *fixture) past(words []string) {
 	words = words[1:]
 	seconds, start := w.Integer(words[0]), w.Time(words[4])
 	var b rows.Batch
@@ -68,12 +68,12 @@ func (w *world) past(words []string) {
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }
 
 // Of five years of back-filled days a thousand points are answered; the stats are over all of them.
 func TestFiveYearsOfDaysAreThinnedOutAndCounted(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Run("now 2026-11-20T10:00:30Z")
 	w.Run("past 86400 kraken BTC USD 2021-11-20T00:00:00Z 1000 10 12 9 11 1")
 	w.Run("past 86400 kraken BTC USD 2024-08-16T00:00:00Z 1 11 99 1 10 1")
@@ -109,7 +109,7 @@ func TestFiveYearsOfDaysAreThinnedOutAndCounted(t *testing.T) {
 
 // However many ask for a chart at a time, the store is read for one of them.
 func TestReadersShareOneChart(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Run("now 2026-11-20T10:00:30Z")
 	w.Run("candles bitcoin 2026-11-20T00:00:00Z 600 1m 100 1")
 	answers := make([]string, 40)

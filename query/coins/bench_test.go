@@ -106,9 +106,9 @@ func serveMany(b *testing.B, n int) string {
 	return serve()
 }
 
-// many is a world of n coins, four of five with a row.
-func many(b *testing.B, n int) (*querytest.World, func() string) {
-	w := querytest.NewWorld(b, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+// many is a fixture of n coins, four of five with a row.
+func many(b *testing.B, n int) (*querytest.Fixture, func() string) {
+	w := querytest.NewFixture(b, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	querytest.ManyCoins(w, n)
 	querytest.ManyRows(w, n)
@@ -120,7 +120,7 @@ func many(b *testing.B, n int) (*querytest.World, func() string) {
 
 // Whatever is asked for, pages of one order hold each coin once.
 func TestPagesHoldEachCoinOnce(t *testing.T) {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	const n = 730
 	querytest.ManyCoins(w, n)
@@ -155,7 +155,7 @@ func TestPagesHoldEachCoinOnce(t *testing.T) {
 
 // A search finds what a plain look through all names finds.
 func TestSearchFindsWhatNamesHold(t *testing.T) {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	querytest.ManyCoins(w, 500)
 	querytest.ManyRows(w, 500)

@@ -20,7 +20,7 @@ import (
 // A coin that was back-filled a minute ago, and has live candles of an hour: its row, what the stream compares with, and its
 // candles agree on the change, high, low, and extremes.
 func TestRowsStreamAndCandlesAgree(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Lines["store"](nil)
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = now
@@ -118,7 +118,7 @@ func TestRowsStreamAndCandlesAgree(t *testing.T) {
 // A coin has a change over 60 days exactly if a candle of a day, live or back-filled from whatever venue, ended 60 to 66 days
 // ago, and it could be converted; otherwise the field is left out.
 func TestAChangeIsServedExactlyWhereACandleReachesItsSpan(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Lines["store"](nil)
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = now

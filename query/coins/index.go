@@ -189,7 +189,7 @@ func (ix *index) datings() []int64 {
 	return beginnings
 }
 
-// created is not when the coin was first heard of: of nearly all that is when the instance was started.
+// created is not when anything of the coin was first received: of nearly all that is when the instance was started.
 func created(coin *views.CatalogCoin) int64 {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(layout, coin.CreatedAt); err == nil {

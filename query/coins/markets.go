@@ -90,7 +90,7 @@ func (u *Unit) getMarkets(ctx context.Context, r *query.Request) (query.Answer, 
 	return answer, err
 }
 
-// market reads one input as it was recorded at a time. A market that reports no price at all is none.
+// market reads one input as it was recorded at a time. A market that reports no price at all does not count.
 func (u *Unit) market(symbol string, in *eventsv1.PriceInput, at int64) (Market, bool) {
 	quote, _ := u.priceCache.Quote(in.QuoteId)
 	m := Market{

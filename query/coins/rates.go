@@ -32,8 +32,8 @@ type coinRated struct {
 // categoryRated is what the rates of a category are for a coin.
 type categoryRated struct {
 	CoinRates
-	// heard is when the newest of them was reported, Unix nanoseconds.
-	heard int64
+	// received is when the newest of them was reported, Unix nanoseconds.
+	received int64
 }
 
 var ratings atomic.Uint64
@@ -97,7 +97,7 @@ func rateCategory(category string, entries []*eventsv1.RateEntry) categoryRated 
 	values := make([]float64, len(entries))
 	for i, e := range entries {
 		values[i], providers[e.Provider] = e.Apy, true
-		c.heard = max(c.heard, e.Heard)
+		c.received = max(c.received, e.Heard)
 	}
 	s := views.SumRates(values)
 	c.Min, c.Max, c.Average, c.Median, c.ProviderCount = s.Min, s.Max, s.Mean, s.Median, len(providers)
@@ -251,7 +251,7 @@ func (u *Unit) getWithRates(ctx context.Context, r *query.Request) (query.Answer
 				continue
 			}
 			if c, ok := by.categories[category]; ok && len(body.Coins) < limit {
-				body.Coins = append(body.Coins, RatedCoin{compact(coin), category, c.CoinRates, query.FormatTime(c.heard)})
+				body.Coins = append(body.Coins, RatedCoin{compact(coin), category, c.CoinRates, query.FormatTime(c.received)})
 			}
 		}
 		body.Meta = ix.meta(r, len(body.Coins))

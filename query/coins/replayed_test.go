@@ -21,9 +21,9 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// replayedWorld publishes prices to the log, to history and to who answers.
-type replayedWorld struct {
-	*querytest.World
+// replayedFixture publishes prices to the log, to history and to who answers.
+type replayedFixture struct {
+	*querytest.Fixture
 	*rand.Rand
 	client     *kgo.Client
 	partitions int32
@@ -35,7 +35,7 @@ var marketsOf = []string{"/api/v1/coins/bitcoin/markets?", "/api/v1/coins/ethere
 // What a replay changes and removes in history the log still has as it was published: as of an instant before the replay that is answered, by the
 // process that answered then and by another.
 func TestAnswersAsOfBeforeAReplayAreThoseThatWereGiven(t *testing.T) {
-	w := &replayedWorld{World: newWorld(t), Rand: streamtest.Rand(t)}
+	w := &replayedFixture{Fixture: newFixture(t), Rand: streamtest.Rand(t)}
 	w.Open(enginetest.Migrated(t))
 	topic, err := schemas.TopicNamed(schemas.TopicPrices)
 	w.Must(err)
@@ -69,7 +69,7 @@ func TestAnswersAsOfBeforeAReplayAreThoseThatWereGiven(t *testing.T) {
 		pulse := &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.Now.UnixNano()}}}
 		w.Must(other.Apply(views.TailRecord{Partition: p, Offset: w.Offset(), Marked: pulse}))
 	}
-	w.Serve(coins.New(other, w.Catalog, w.Yields, views.NewCandles(other, stored{w.World}), stored{w.World}).Endpoints())
+	w.Serve(coins.New(other, w.Catalog, w.Yields, views.NewCandles(other, stored{w.Fixture}), stored{w.Fixture}).Endpoints())
 	w.same("by another process", answers)
 
 	ends, err := kadm.NewClient(client).ListEndOffsets(t.Context(), schemas.TopicPrices)
@@ -83,7 +83,7 @@ func TestAnswersAsOfBeforeAReplayAreThoseThatWereGiven(t *testing.T) {
 	}
 }
 
-func (w *replayedWorld) same(who string, answers []querytest.Answered) {
+func (w *replayedFixture) same(who string, answers []querytest.Answered) {
 	w.T.Helper()
 	for _, a := range answers {
 		for i, got := range w.Ask(a.At, true, marketsOf).Bodies {
@@ -95,7 +95,7 @@ func (w *replayedWorld) same(who string, answers []querytest.Answered) {
 }
 
 // publish makes a price of a coin's second, or a reason why there is none.
-func (w *replayedWorld) publish(coin string) {
+func (w *replayedFixture) publish(coin string) {
 	second, offset := w.Now.Truncate(time.Second).UnixNano(), w.Offset()
 	for _, rec := range w.published {
 		if rec.GetPrice().CoinId == coin && rec.GetPrice().Time == second {
@@ -119,14 +119,14 @@ func (w *replayedWorld) publish(coin string) {
 	w.published = append(w.published, rec)
 }
 
-func (w *replayedWorld) insert(partition int32, rec *eventsv1.PriceRecord) {
+func (w *replayedFixture) insert(partition int32, rec *eventsv1.PriceRecord) {
 	var b rows.Batch
 	b.Add(rows.Place{Topic: schemas.TopicPrices, Partition: partition, Offset: rec.Mark.Offset}, rec)
 	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
 // replay changes prices of bitcoin and ethereum, removes some, and adds one.
-func (w *replayedWorld) replay() {
+func (w *replayedFixture) replay() {
 	changed := 0
 	restated := func(kind string, p *eventsv1.Price) {
 		w.Run(fmt.Sprintf("restatement replay-1 1 %s restatement { table: %q view: %q kind: %q cause: %q coin_id: %q event_time: %d key { name: %q value: %q } }",

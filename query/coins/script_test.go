@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	enginetest.Main(m)
 }
 
-func newWorld(t testing.TB) *querytest.World {
-	w := querytest.NewWorld(t, querytest.Coins(
+func newFixture(t testing.TB) *querytest.Fixture {
+	w := querytest.NewFixture(t, querytest.Coins(
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT",
 		"ethereum,ETH,Ethereum,2,coin,,",
 		"tether,USDT,Tether,3,stablecoin,USD,",
@@ -36,8 +36,8 @@ func newWorld(t testing.TB) *querytest.World {
 	return w
 }
 
-// stored is the world's store; where none is open, which takes seconds, nothing is kept.
-type stored struct{ w *querytest.World }
+// stored is the fixture's store; where none is open, which takes seconds, nothing is kept.
+type stored struct{ w *querytest.Fixture }
 
 func (s stored) Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error) {
 	if s.w.Store == nil {
@@ -90,5 +90,5 @@ func (s stored) HourlyCloses(ctx context.Context, from, to time.Time) (map[strin
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

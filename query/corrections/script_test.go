@@ -16,9 +16,9 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// newWorld has a line for records of corrections.v1: time, from and to (- for none), and the rest in protobuf's text form.
-func newWorld(t testing.TB) *querytest.World {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+// newFixture has a line for records of corrections.v1: time, from and to (- for none), and the rest in protobuf's text form.
+func newFixture(t testing.TB) *querytest.Fixture {
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	w.Open(enginetest.Migrated(t))
 	w.Lines["record"] = func(words []string) {
 		rec := &eventsv1.CorrectionRecord{}
@@ -38,5 +38,5 @@ func newWorld(t testing.TB) *querytest.World {
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

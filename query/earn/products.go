@@ -237,7 +237,7 @@ func toVariant(v *eventsv1.EarnVariant, countries Countries) Variant {
 	return shown
 }
 
-// amount reads a decimal of the log; nil where it is none.
+// amount reads a decimal of the log; nil where it is not one.
 func amount(text string) *float64 {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-func newWorld(t testing.TB) *querytest.World {
+func newFixture(t testing.TB) *querytest.Fixture {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "usd-coin,USDC,USDC,4,stablecoin,USD,",
 		"other-tether,USDT,Other Tether,5,token,,")
-	w := querytest.NewWorld(t, coins)
+	w := querytest.NewFixture(t, coins)
 	w.Open(enginetest.Migrated(t))
 	w.Serve(earn.New(coins, w.Catalog, w.History(), []views.Provider{{Slug: "okx", Refuses: []string{"US", "CA"}}}).Endpoints())
 	return w
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

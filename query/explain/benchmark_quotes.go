@@ -23,7 +23,7 @@ var earnEnded = []int64{2 * minute, 24 * hour}
 func (w *work) lastOfEarn(ctx context.Context, by int64) (last int64, err error) {
 	for _, span := range earnEnded {
 		_, err = w.scan(ctx, schemas.TopicEarn, 0, by-span, by+minute, func(r *kgo.Record) bool {
-			// What an operator wrote is no minute, and may lie before records of earlier minutes.
+			// What an operator wrote is not a minute, and may lie before records of earlier minutes.
 			if rec, err := schemas.DecodeRecord(schemas.TopicEarn, r.Value); err == nil && rec.GetMark() != nil && r.Timestamp.UnixNano() <= by {
 				last = r.Timestamp.UnixNano()
 			}

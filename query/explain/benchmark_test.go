@@ -16,13 +16,13 @@ import (
 )
 
 // pays is what a provider pays for lending a coin, received some time ago.
-func (w *world) pays(provider, coin, pool, raw, tvl string, ago time.Duration) {
+func (w *fixture) pays(provider, coin, pool, raw, tvl string, ago time.Duration) {
 	w.offered(&eventsv1.Rate{Source: provider, Project: provider, Category: schemas.RateLending, Pool: pool, Symbol: coin, CoinId: coin, Raw: raw, RawUnit: "apy_fraction", TvlUsd: tvl,
 		Interval: int64(time.Hour), IngestTime: w.Now.Add(-ago).UnixNano()})
 }
 
 // fixings writes those of a day, as the fold makes them of its rows.
-func (w *world) fixings(midnight time.Time, written time.Duration) map[string]*eventsv1.EarnFixing {
+func (w *fixture) fixings(midnight time.Time, written time.Duration) map[string]*eventsv1.EarnFixing {
 	quotes, _ := schemas.EarnQuotes(w.Prices.Coins(), slices.Collect(maps.Values(w.variants)), midnight.UnixNano())
 	all := map[string]*eventsv1.EarnFixing{}
 	for i, segment := range schemas.EarnSegments {
@@ -34,7 +34,7 @@ func (w *world) fixings(midnight time.Time, written time.Duration) map[string]*e
 	return all
 }
 
-func (w *world) fixed(f *eventsv1.EarnFixing, index uint32) {
+func (w *fixture) fixed(f *eventsv1.EarnFixing, index uint32) {
 	rec := &eventsv1.EarnRecord{Body: &eventsv1.EarnRecord_Fixing{Fixing: f}}
 	if f.Revision == 0 {
 		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: f.Time, Index: 1_000_000 + index}
@@ -43,8 +43,8 @@ func (w *world) fixed(f *eventsv1.EarnFixing, index uint32) {
 }
 
 // twoDays has offers of three providers on two days, of which the fixings are written, the second with other rates.
-func twoDays(t *testing.T) (w *world, first, second map[string]*eventsv1.EarnFixing) {
-	w = newWorld(t)
+func twoDays(t *testing.T) (w *fixture, first, second map[string]*eventsv1.EarnFixing) {
+	w = newFixture(t)
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	for i, raws := range [][]string{{"0.03", "0.05", "0.04", "0.08"}, {"0.031", "0.0625", "0.043", "0.0801"}} {
 		midnight := day.AddDate(0, 0, i)
@@ -123,7 +123,7 @@ func TestTheBenchmarkIsExplained(t *testing.T) {
 
 // Before the first midnight the benchmark is of now, and so are the names of its numbers; of a segment without providers their number is explained.
 func TestTheProvisionalBenchmarkIsExplained(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.pays("okx", "tether", "USDT", "0.03", "", 0)
 	w.Now = w.Now.Add(90 * time.Second)

@@ -19,7 +19,7 @@ import (
 )
 
 // drawn lets the price of bitcoin wander for some hours whose minutes close, in most of which there is a price, and publishes some more in the minutes that have not.
-func (w *world) drawn(random *rand.Rand, start time.Time, minutes int) {
+func (w *fixture) drawn(random *rand.Rand, start time.Time, minutes int) {
 	w.T.Helper()
 	price := 97_000.0
 	for i := range minutes {
@@ -33,7 +33,7 @@ func (w *world) drawn(random *rand.Rand, start time.Time, minutes int) {
 	end := start.Add(time.Duration(minutes) * time.Minute)
 	w.close(end.UnixNano())
 	w.Must(w.Store.Conn().Exec(w.T.Context(), "INSERT INTO ledger (sink, generation, log_partition, next_offset, closed_until) SELECT 'candles.v1', 0, number, 1, ? FROM numbers(8)", end))
-	for at := end; at.Before(end.Add(100 * time.Second)); at = at.Add(time.Duration(2+random.IntN(20)) * time.Second) { // none in the second behind the first
+	for at := end; at.Before(end.Add(100 * time.Second)); at = at.Add(time.Duration(2+random.IntN(20)) * time.Second) { // none in the second after the first
 		w.Now = at
 		w.tick("bitcoin", "kraken", "BTC/USD", price*(1+(random.Float64()-0.5)/100), "USD", 1)
 		w.publish("bitcoin")
@@ -42,7 +42,7 @@ func (w *world) drawn(random *rand.Rand, start time.Time, minutes int) {
 	w.Pulse()
 }
 
-func (w *world) read(path string, body any) {
+func (w *fixture) read(path string, body any) {
 	w.T.Helper()
 	response, err := http.Get(w.Base() + path)
 	w.Must(err)
@@ -57,7 +57,7 @@ func (w *world) read(path string, body any) {
 // same, when the price has moved on.
 func TestChartsAreReproduced(t *testing.T) {
 	random := streamtest.Rand(t)
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w.drawn(random, start, 130+random.IntN(40))
 	var bodies []charts.ChartBody
@@ -105,7 +105,7 @@ func TestChartsAreReproduced(t *testing.T) {
 }
 
 // charted asks for the stats of a chart, and holds them against those that it was answered with.
-func (w *world) charted(resolution string, stats charts.Stats) {
+func (w *fixture) charted(resolution string, stats charts.Stats) {
 	w.T.Helper()
 	for field, want := range map[string]*float64{"minPrice": stats.MinPrice, "maxPrice": stats.MaxPrice, "avgPrice": stats.AvgPrice, "changePct": stats.ChangePct} {
 		n := w.reproduced(fmt.Sprintf("chart/bitcoin/%s/%s/%s/%s", resolution, stats.From, stats.Until, field), "?depth=2", true)
@@ -117,7 +117,7 @@ func (w *world) charted(resolution string, stats charts.Stats) {
 
 // A price that tables have and the log has not shows, in the point of the interval under way and in the stats.
 func TestChartsThatDifferAreNotReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w.drawn(streamtest.Rand(t), start, 150)
 	var body charts.ChartBody
@@ -136,7 +136,7 @@ func TestChartsThatDifferAreNotReproduced(t *testing.T) {
 }
 
 func TestChartsNameWhatTheyLack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w.drawn(streamtest.Rand(t), start, 70)
 	w.answered(map[string]int{
@@ -159,8 +159,8 @@ func TestChartsNameWhatTheyLack(t *testing.T) {
 	})
 }
 
-// venueCandles are candles of a venue of one length, each of another price, that start at and behind a time.
-func (w *world) venueCandles(length time.Duration, start time.Time, n int) {
+// venueCandles are candles of a venue of one length, each of another price, that start at and after a time.
+func (w *fixture) venueCandles(length time.Duration, start time.Time, n int) {
 	w.T.Helper()
 	var batch rows.Batch
 	for i := range n {
@@ -178,7 +178,7 @@ func (w *world) venueCandles(length time.Duration, start time.Time, n int) {
 // Hours that are made of minutes of venues are made again of these. Hours that a venue states itself follow from nothing shorter: what depends on one is
 // not said to be reproduced, and what does not is.
 func TestCandlesOfVenuesAreNotSaidToBeMadeAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w.venueCandles(time.Minute, start.Add(-2*time.Hour), 120)
 	w.drawn(streamtest.Rand(t), start, 70)

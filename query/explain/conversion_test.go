@@ -11,7 +11,7 @@ import (
 
 // What prices are converted by is what a currency costs, turned round, or the price of a coin.
 func TestConversionsFollowFromRatesAndPrices(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.fixing(&eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "USD", Rate: "1.0837", Date: "2026-11-20", IngestTime: w.Now.UnixNano()})
 	w.Minute(w.Now)
@@ -30,7 +30,7 @@ func TestConversionsFollowFromRatesAndPrices(t *testing.T) {
 		}
 	}
 	w.reproduced("vs/USD", "", true)
-	// What is known of the currency without the log says otherwise.
+	// What is known of the currency without the log states otherwise.
 	w.Said(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Fixing{
 		Fixing: &eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "USD", Rate: "2", Date: "2026-11-20", IngestTime: w.Now.UnixNano()}}})
 	w.Now = w.Now.Add(time.Minute)

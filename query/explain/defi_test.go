@@ -18,13 +18,13 @@ import (
 )
 
 // lent is a pool of a provider on a chain, with what lies in it or is owed to it, USD; empty where that is not known.
-func (w *world) lent(provider, category, coin, chain, apr, amount string) {
+func (w *fixture) lent(provider, category, coin, chain, apr, amount string) {
 	w.offered(&eventsv1.Rate{Source: provider, Project: provider, Category: category, Pool: chain + "/" + coin, Symbol: coin, CoinId: coin, Chain: chain, Raw: apr, RawUnit: "apr_fraction",
 		Compounding: "daily", TvlUsd: amount, Interval: int64(time.Hour), IngestTime: w.Now.UnixNano()})
 }
 
 // described is what a source puts a coin in.
-func (w *world) described(source, id, part string, categories ...string) {
+func (w *fixture) described(source, id, part string, categories ...string) {
 	reported := &eventsv1.Coin{Source: source, SourceId: id, Part: part, Symbol: "X", Name: id, Categories: categories, IngestTime: w.Now.UnixNano()}
 	rec := w.reported(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: reported}})
 	w.Said(rec)
@@ -36,7 +36,7 @@ func (w *world) described(source, id, part string, categories ...string) {
 }
 
 // reported is what a source states.
-func (w *world) reported(rec *eventsv1.ReferenceRecord) *eventsv1.ReferenceRecord {
+func (w *fixture) reported(rec *eventsv1.ReferenceRecord) *eventsv1.ReferenceRecord {
 	rec.Producer, rec.Epoch = "sources", 1
 	w.append(schemas.TopicReferenceRaw, 0, "source", w.Now.UnixNano(), rec)
 	w.flush()
@@ -53,10 +53,10 @@ var defiOfRates, defiOfCaps = []string{
 
 var defiOfChains = []string{"defi/staking/chains/Ethereum/tvl", "defi/staking/chains/Ethereum/share", "defi/staking/chains/Arbitrum Nova/tvl"}
 
-// newDefiWorld is a world with protocols, rates, coins and chains of random numbers, of which a minute of DeFi was folded.
-func newDefiWorld(t *testing.T) (w *world, folded time.Time) {
+// newDefiFixture is a fixture with protocols, rates, coins and chains of random numbers, of which a minute of DeFi was folded.
+func newDefiFixture(t *testing.T) (w *fixture, folded time.Time) {
 	random := streamtest.Rand(t)
-	w = newWorld(t)
+	w = newFixture(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = start.Add(5 * time.Second)
 	text := func(most float64) string { return fmt.Sprint(most * (0.1 + random.Float64())) }
@@ -108,7 +108,7 @@ func inputsOf(n *explain.Node) string {
 // TestYieldsAndCapsOfDefiAreReproduced explains each number of DeFi that is made of rates or market caps, now and as of a past minute. Each
 // must be reproduced; when the log states something else of a rate or a coin, what follows from it must not be.
 func TestYieldsAndCapsOfDefiAreReproduced(t *testing.T) {
-	w, folded := newDefiWorld(t)
+	w, folded := newDefiFixture(t)
 	for _, number := range slices.Concat(defiOfRates, defiOfCaps, defiOfChains, []string{"defi/categorizedMarketCap"}) {
 		n := w.reproduced(strings.ReplaceAll(number, " ", "%20"), "", true)
 		if n.Value == nil || len(n.Inputs) == 0 || n.Number != number {
@@ -170,7 +170,7 @@ func TestYieldsAndCapsOfDefiAreReproduced(t *testing.T) {
 }
 
 // contradicted writes to the log of rates and markets what the fold of DeFi has not read.
-func (w *world) contradicted(at time.Time) {
+func (w *fixture) contradicted(at time.Time) {
 	w.T.Helper()
 	for _, e := range w.defiRates { // all of them: a median need not move with some
 		other := proto.CloneOf(e)
@@ -195,7 +195,7 @@ func (w *world) contradicted(at time.Time) {
 
 // Names of numbers of DeFi that there are not lead to those that there are.
 func TestUnknownNumbersOfDefiAreSuggested(t *testing.T) {
-	w, _ := newDefiWorld(t)
+	w, _ := newDefiFixture(t)
 	for number, near := range map[string]string{
 		"defi/lendingAPI": "defi/lendingApy", "defi/lending/assets/bitcoinn/tvl": "defi/lending/assets/bitcoin/tvl", "defi/lending/assets/bitcoin/tvls": "defi/lending/assets/bitcoin/tvl",
 		"defi/staking/chain/Ethereum/tvl": "defi/staking/chains/Ethereum/tvl", "defi/stakings/chains/Ethereum/tvl": "defi/staking/chains/Ethereum/tvl", "defi/staking/lido/supplyApy": "",

@@ -16,20 +16,20 @@ import (
 )
 
 // detailed is what a source reports of a coin, in the log and in the catalog.
-func (w *world) detailed(of *eventsv1.Coin) {
+func (w *fixture) detailed(of *eventsv1.Coin) {
 	w.append(schemas.TopicReferenceRaw, 0, of.Source, of.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Coin{Coin: of}})
 	w.flush()
 	w.cataloged(of)
 }
 
 // cataloged is what the catalog alone has of a coin.
-func (w *world) cataloged(of *eventsv1.Coin) {
+func (w *fixture) cataloged(of *eventsv1.Coin) {
 	w.Said(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Coin{Coin: of}})
 	w.Minute(w.Now)
 }
 
 // categorized has coins with some of a few categories each, and counts of their source code.
-func (w *world) categorized() []*eventsv1.Coin {
+func (w *fixture) categorized() []*eventsv1.Coin {
 	random := streamtest.Rand(w.T)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var all []*eventsv1.Coin
@@ -50,7 +50,7 @@ func (w *world) categorized() []*eventsv1.Coin {
 
 // What a source counts of source code is that of the record in which it states it. It is not said to be computed again, and shows where the log has another.
 func TestCountsOfSourceCodeAreThoseOfTheirRecord(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, coin := range w.categorized() {
 		for _, of := range coin.Developer {
 			n := w.ask("developer/"+coin.SourceId+"/"+of.Name, "")
@@ -84,7 +84,7 @@ func TestCountsOfSourceCodeAreThoseOfTheirRecord(t *testing.T) {
 
 // How alike two coins are follows from the categories that the log has of each.
 func TestSimilaritiesAreReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	all := w.categorized()
 	for _, coin := range all {
 		var body coins.SimilarBody

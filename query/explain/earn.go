@@ -80,7 +80,7 @@ func earnTier(from, name string) (field earnField, ok bool) {
 	return field, true
 }
 
-// amount reads a decimal of the log; nil where it is none.
+// amount reads a decimal of the log; nil where it is not one.
 func amount(text string) *float64 {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -186,7 +186,7 @@ func (w *work) earnAgain(ctx context.Context, n *Node, row *eventsv1.EarnVariant
 	return nil
 }
 
-// entryOf finds the entry of rates that the row of a variant was made of: the last one of its rate that was received when the row says. It was written
+// entryOf finds the entry of rates that the row of a variant was made of: the last one of its rate that was received at the row's time. It was written
 // within an hour before the row, unless its source has been silent since; then within an hour after it was received.
 func (w *work) entryOf(ctx context.Context, row *eventsv1.EarnVariant) (entry *eventsv1.RateEntry, at Place, err error) {
 	for _, until := range []int64{row.Time, row.Heard + ratesRepeated} {

@@ -18,11 +18,11 @@ import (
 )
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }
 
 // ask explains a number.
-func (w *world) ask(number, params string) *explain.Node {
+func (w *fixture) ask(number, params string) *explain.Node {
 	w.T.Helper()
 	response, err := http.Get(w.Base() + "/api/v1/explain/" + number + params)
 	w.Must(err)
@@ -44,10 +44,10 @@ var fields = []string{
 
 // TestEveryFieldOfARowIsReproduced lets a market wander for more than an hour and explains fields of its rows now and at random past
 // minutes, with a state of the hour before and, in the first hour of the log, without one. Each must be reproduced; one that follows
-// from a candle of which the log says something else must not.
+// from a candle of which the log states something else must not.
 func TestEveryFieldOfARowIsReproduced(t *testing.T) {
 	random := streamtest.Rand(t)
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Store = nil // rows are explained from the log
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = start
@@ -101,7 +101,7 @@ func TestEveryFieldOfARowIsReproduced(t *testing.T) {
 
 // A coin of which nothing was known yet when its state was due has none: what came since is all of it.
 func TestCoinsYoungerThanTheirStateAreReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Store = nil
 	due := time.Unix(0, schemas.MarketStateDue("ethereum", time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).UnixNano())).UTC()
 	for i := -5; i <= 10; i++ {
@@ -119,9 +119,9 @@ func TestCoinsYoungerThanTheirStateAreReproduced(t *testing.T) {
 	}
 }
 
-// A live minute is in the table when it closes, a moment before the ledger says that those of all partitions have.
+// A live minute is in the table when it closes, a moment before the ledger states that those of all partitions have.
 func TestAMinuteThatIsStoredHasClosed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.traded("bitcoin", start, 97_000, 97_010, 96_990, 97_005, 5)
 	w.Must(w.Store.Conn().Exec(t.Context(), "INSERT INTO ledger (sink, generation, log_partition, next_offset) VALUES ('candles.v1', 0, 0, 1)"))
@@ -138,7 +138,7 @@ func TestAMinuteThatIsStoredHasClosed(t *testing.T) {
 }
 
 // reproduced asks for a number and reports whether it is reproduced as wanted.
-func (w *world) reproduced(number, params string, want bool) *explain.Node {
+func (w *fixture) reproduced(number, params string, want bool) *explain.Node {
 	w.T.Helper()
 	n := w.ask(number, params)
 	if n.Reproduced == nil || *n.Reproduced != want {
@@ -149,7 +149,7 @@ func (w *world) reproduced(number, params string, want bool) *explain.Node {
 }
 
 // answered asks for numbers, with their parameters, and reports whether they are answered with these statuses.
-func (w *world) answered(statuses map[string]int) {
+func (w *fixture) answered(statuses map[string]int) {
 	w.T.Helper()
 	for number, want := range statuses {
 		response, err := http.Get(w.Base() + "/api/v1/explain/" + number)
@@ -162,7 +162,7 @@ func (w *world) answered(statuses map[string]int) {
 }
 
 // bounded asks for more levels than there may be.
-func (w *world) bounded(number string) {
+func (w *fixture) bounded(number string) {
 	w.T.Helper()
 	response, err := http.Get(w.Base() + "/api/v1/explain/" + number)
 	w.Must(err)

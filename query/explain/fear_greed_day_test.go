@@ -13,7 +13,7 @@ import (
 )
 
 // feared is what a source publishes of a day.
-func (w *world) feared(day *eventsv1.FearGreed) {
+func (w *fixture) feared(day *eventsv1.FearGreed) {
 	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_FearGreed{FearGreed: day}}
 	w.append(schemas.TopicReferenceRaw, 0, day.Source, day.IngestTime, rec)
 	w.flush()
@@ -22,7 +22,7 @@ func (w *world) feared(day *eventsv1.FearGreed) {
 
 // Values of the history are those of the records in which their source states them.
 func TestDaysOfFearAndGreedAreThoseOfTheirSource(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for i := range 3 {
 		w.feared(&eventsv1.FearGreed{Source: "alternative", Value: uint32(40 + i), EventTime: w.Now.Truncate(24*time.Hour).AddDate(0, 0, i-2).UnixNano(), IngestTime: w.Now.UnixNano() + int64(i)})

@@ -74,13 +74,13 @@ func (w *work) currency(ctx context.Context, name, text string, depth int) (*Nod
 	}
 	// The fixings of each source that may make its vote, as the log has them, are blended again.
 	var fixings []*eventsv1.Fixing
-	heard := map[string]schemas.FiatReading{}
+	received := map[string]schemas.FiatReading{}
 	for _, vote := range rate.Sources {
 		in := headline("vote/"+vote.Source+"/"+rate.Code, &vote.Rate, rate.Code, vote.Time)
 		if vote.Reason != "" {
 			in.Note = "does not count: " + vote.Reason
 		}
-		heard[vote.Source] = schemas.FiatReading{Read: of.snapshot.Read[vote.Source], Interval: of.snapshot.Notices[vote.Source].GetInterval()}
+		received[vote.Source] = schemas.FiatReading{Read: of.snapshot.Read[vote.Source], Interval: of.snapshot.Notices[vote.Source].GetInterval()}
 		for _, f := range votes(of.snapshot, vote.Source, rate.Code) {
 			leaf, recorded, err := w.fixing(ctx, f)
 			if err != nil {
@@ -97,7 +97,7 @@ func (w *work) currency(ctx context.Context, name, text string, depth int) (*Nod
 		n.Inputs = append(n.Inputs, in)
 	}
 	var again *float64
-	for _, blended := range schemas.BlendFiat(fixings, heard, of.at.UTC().Truncate(time.Minute).UnixNano()) {
+	for _, blended := range schemas.BlendFiat(fixings, received, of.at.UTC().Truncate(time.Minute).UnixNano()) {
 		if blended.Code == rate.Code {
 			again = &blended.Rate
 		}

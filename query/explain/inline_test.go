@@ -21,7 +21,7 @@ import (
 )
 
 // servedLog writes what was served to the log.
-type servedLog struct{ *world }
+type servedLog struct{ *fixture }
 
 func (l servedLog) WriteServed(_ context.Context, record *eventsv1.ServedRecord) error {
 	l.append(schemas.TopicServed, 0, record.Replica, record.Time, record)
@@ -30,7 +30,7 @@ func (l servedLog) WriteServed(_ context.Context, record *eventsv1.ServedRecord)
 }
 
 // stable lets two stablecoins wander for some minutes, and has their statistics served and recorded.
-func (w *world) stable(random *rand.Rand) {
+func (w *fixture) stable(random *rand.Rand) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = start
 	w.fixing(&eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "USD", Rate: "1.0837", Date: "2026-11-20", IngestTime: start.UnixNano()})
@@ -65,7 +65,7 @@ func (w *world) stable(random *rand.Rand) {
 }
 
 // said is what a source reports of a stablecoin.
-func (w *world) said(source, id, coin, symbol, peg, circulating string) {
+func (w *fixture) said(source, id, coin, symbol, peg, circulating string) {
 	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Stablecoin{Stablecoin: &eventsv1.Stablecoin{
 		Source: source, SourceId: id, CoinId: coin, Symbol: symbol, Name: coin, PegType: peg, Price: "1.001", Circulating: circulating, IngestTime: w.Now.UnixNano()}}}
 	w.append(schemas.TopicReferenceRaw, 0, source, w.Now.UnixNano(), rec)
@@ -74,7 +74,7 @@ func (w *world) said(source, id, coin, symbol, peg, circulating string) {
 }
 
 // explained are the explanations that an answer holds within itself.
-func (w *world) explained(path string) (numbers []string, in explain.Inlined) {
+func (w *fixture) explained(path string) (numbers []string, in explain.Inlined) {
 	w.T.Helper()
 	response, err := http.Get(w.Base() + path)
 	w.Must(err)
@@ -93,7 +93,7 @@ func (w *world) explained(path string) (numbers []string, in explain.Inlined) {
 
 // What an answer is asked to explain it explains within itself: numbers of stablecoins, of earn products and of movers, down to the log.
 func TestAnswersExplainTheirNumbers(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.stable(streamtest.Rand(t))
 	w.offered(&eventsv1.Rate{Source: "okx-earn", Project: "okx", Category: "lending", Pool: "USDT/flexible", Symbol: "USDT", CoinId: "tether", Raw: "0.08", RawUnit: "apr_fraction",
 		Compounding: "none", Interval: int64(time.Hour), IngestTime: w.Now.UnixNano(), MinAmount: "10", MaxAmount: "5000", LockupDays: proto.Float64(7), NoticeDays: proto.Float64(2),
@@ -128,7 +128,7 @@ func TestAnswersExplainTheirNumbers(t *testing.T) {
 		t.Errorf("an earn product does not lead to what its source reported: %s", text)
 	}
 
-	// What became of an offer counts, though its entry says nothing of it.
+	// What became of an offer counts, though its entry reports nothing of it.
 	silent := schemas.NewEarnVariant(w.offered(&eventsv1.Rate{Source: "gate-earn", Project: "gate", Category: "staking", Pool: "ETH", Symbol: "ETH", CoinId: "ethereum", Raw: "0.03", RawUnit: "apy_fraction",
 		Interval: int64(time.Hour), IngestTime: w.Now.UnixNano()}), schemas.Minute(w.Now.UnixNano())+2*minute)
 	silent.Status = schemas.EarnSilent
@@ -144,7 +144,7 @@ func TestAnswersExplainTheirNumbers(t *testing.T) {
 
 // A minute that was restated, and a row that the log has otherwise, are not called reproduced.
 func TestNumbersThatDifferAreNotReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.stable(rand.New(rand.NewPCG(1, 2)))
 	w.reproduced("peg/tether/p95Bps", "", true)
 	w.AddCandles(&eventsv1.Candle{CoinId: "tether", Start: time.Date(2026, 11, 20, 10, 20, 0, 0, time.UTC).UnixNano(), Open: 2, High: 2, Low: 2, Close: 2, Volume: "1"})
@@ -160,9 +160,9 @@ func TestNumbersThatDifferAreNotReproduced(t *testing.T) {
 	}
 }
 
-// An answer is the one without explanations, and they are added to it: at most 20, the others are counted; what is no number of ours is no reason to fail.
+// An answer is the one without explanations, and they are added to it: at most 20, the others are counted; what is not a number of ours is no reason to fail.
 func TestExplanationsAreAddedToAnAnswer(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.stable(rand.New(rand.NewPCG(3, 4)))
 	for _, pools := range []string{"A", "B", "C", "D"} {
 		w.offered(&eventsv1.Rate{Source: "okx-earn", Project: "okx", Category: "lending", Pool: pools, Symbol: "USDT", CoinId: "tether", Raw: "0.08", RawUnit: "apr_fraction", Compounding: "none",

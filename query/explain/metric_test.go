@@ -12,7 +12,7 @@ import (
 )
 
 // wander lets two coins of which a source states prices and supplies wander for some minutes.
-func (w *world) wander(random *rand.Rand, start time.Time, minutes int) {
+func (w *fixture) wander(random *rand.Rand, start time.Time, minutes int) {
 	prices := map[string]float64{"bitcoin": 97_000, "ethereum": 2_000}
 	symbols := map[string]string{"bitcoin": "BTC", "ethereum": "ETH"}
 	for i := range minutes {
@@ -31,7 +31,7 @@ func (w *world) wander(random *rand.Rand, start time.Time, minutes int) {
 // table has and the log does not is found out.
 func TestSeriesOfMetricsAreReproduced(t *testing.T) {
 	random := streamtest.Rand(t)
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 9, 55, 0, 0, time.UTC)
 	const minutes = 70 // five minutes, a whole one and five minutes
 	w.wander(random, start, minutes)
@@ -64,7 +64,7 @@ func TestSeriesOfMetricsAreReproduced(t *testing.T) {
 }
 
 func TestSeriesOfDefiAreReproduced(t *testing.T) {
-	w, folded := newDefiWorld(t)
+	w, folded := newDefiFixture(t)
 	for _, metric := range []string{"defi_tvl", "lending_tvl", "staking_tvl", "borrowing_tvl", "lending_apy", "staking_apy", "borrow_apy"} {
 		n := w.reproduced(fmt.Sprintf("metric/%s/%d", metric, folded.Unix()), "", true)
 		if len(n.Inputs) == 0 || len(n.Records) == 0 {
@@ -77,7 +77,7 @@ func TestSeriesOfDefiAreReproduced(t *testing.T) {
 }
 
 func TestSeriesNameWhatTheyLack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.wander(streamtest.Rand(t), start, 3)
 	w.answered(map[string]int{

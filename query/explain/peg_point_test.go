@@ -10,7 +10,7 @@ import (
 
 // A point of a peg's history is the close of a candle, which is explained on its own, against what its unit costs.
 func TestPointsOfAPegAreClosesOfCandles(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = start
 	w.traded("tether", start, 0.999, 1.0001, 0.9985, 0.9987, 5)

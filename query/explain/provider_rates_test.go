@@ -12,7 +12,7 @@ import (
 
 // What a provider pays is summed up again of the rates that the log has of it, of all coins; one that is served otherwise shows.
 func TestRatesOfAProviderAreSummedUpAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Run("offered lido staking ethereum 0.03 apr_fraction")
 	w.Run("offered lido staking bitcoin 0.01 apr_fraction")

@@ -16,7 +16,7 @@ import (
 // A rate of the past is made again of what its source stated, and what it did in an hour or a day of the answers in it.
 func TestPastRatesAreReproduced(t *testing.T) {
 	random := streamtest.Rand(t)
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	const answers = 24 // of which three make no step
 	roll := &eventsv1.RateRollup{Provider: "aave", Source: "aave", Category: "lending", CoinId: "tether", Symbol: "USDT", ProviderSymbol: "tether", Pool: "tether/main",

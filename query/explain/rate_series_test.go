@@ -23,7 +23,7 @@ var stakers = []struct {
 }{{"lido", 3}, {"okx", 1}, {"rocket-pool", 2}, {"stader", 1}}
 
 // staked has providers pay changing rates of ether for some minutes, and what they did in the hours and the days before, with some missing.
-func (w *world) staked(now time.Time) (last *eventsv1.RateEntry) {
+func (w *fixture) staked(now time.Time) (last *eventsv1.RateEntry) {
 	random := streamtest.Rand(w.T)
 	rolled := func(start time.Time, interval time.Duration) {
 		for _, of := range stakers {
@@ -68,7 +68,7 @@ func (w *world) staked(now time.Time) (last *eventsv1.RateEntry) {
 
 // Points of charts of rates are medians of the points of providers, and these are made again of the rates that the log has, of hours and of days.
 func TestChartsOfRatesAreReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	last := w.staked(time.Date(2026, 11, 20, 10, 37, 0, 0, time.UTC))
 	for _, chart := range []string{"timeframe=1h", "timeframe=24h", "timeframe=30d", "timeframe=7d&provider=lido"} {
 		var body struct {
@@ -132,7 +132,7 @@ func TestChartsOfRatesAreReproduced(t *testing.T) {
 }
 
 func TestChartsOfRatesNameWhatTheyLack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.staked(time.Date(2026, 11, 20, 10, 37, 0, 0, time.UTC))
 	w.answered(map[string]int{
 		"rate-series/lido/ethereum/staking/1h/2026-11-20T10:00:00Z/close":                         http.StatusOK,

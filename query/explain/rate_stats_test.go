@@ -14,7 +14,7 @@ import (
 )
 
 // stated asks for numbers of a chart or a series of rates, and holds them against what it was answered with.
-func (w *world) stated(subject, from, until string, want map[string]*float64) {
+func (w *fixture) stated(subject, from, until string, want map[string]*float64) {
 	w.T.Helper()
 	for field, value := range want {
 		if value == nil {
@@ -27,14 +27,14 @@ func (w *world) stated(subject, from, until string, want map[string]*float64) {
 	}
 }
 
-func (w *world) statedOfChart(body charts.RateChartBody) {
+func (w *fixture) statedOfChart(body charts.RateChartBody) {
 	w.T.Helper()
 	d := body.Data
 	w.stated("rate-chart-stats/"+d.CoinID+"/"+d.Category+"/"+d.Provider+"/"+d.Resolution, d.Stats.From, d.Stats.Until,
 		map[string]*float64{"minRate": d.Stats.MinRate, "maxRate": d.Stats.MaxRate, "avgRate": d.Stats.AvgRate, "changePct": d.Stats.ChangePct})
 }
 
-func (w *world) statedOfSeries(s rates.Series) {
+func (w *fixture) statedOfSeries(s rates.Series) {
 	w.T.Helper()
 	w.stated("rate-series-stats/"+s.Provider+"/"+s.CoinID+"/"+s.Category+"/1d", s.Stats.From, s.Stats.Until, map[string]*float64{"minRate": &s.Stats.MinRate, "maxRate": &s.Stats.MaxRate,
 		"avgRate": &s.Stats.AvgRate, "latestRate": &s.Stats.LatestRate, "changePct": s.Stats.ChangePct, "tvlUsd": s.TVLUSD})
@@ -43,7 +43,7 @@ func (w *world) statedOfSeries(s rates.Series) {
 // What the points of charts and series of rates did is worked out again of the same points: of what single rates did in hours and days, and of the rates that the
 // log has for the hour under way; and later the same, when rates have changed.
 func TestStatsOfRatesAreReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	last := w.staked(time.Date(2026, 11, 20, 10, 37, 0, 0, time.UTC))
 	var drawn []charts.RateChartBody
 	for _, chart := range []string{"timeframe=1h", "timeframe=24h", "timeframe=30d", "timeframe=7d&provider=lido"} {
@@ -91,7 +91,7 @@ func TestStatsOfRatesAreReproduced(t *testing.T) {
 
 // What tables have of a rate and the log has not shows.
 func TestStatsOfRatesThatDifferAreNotReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	last := w.staked(time.Date(2026, 11, 20, 10, 37, 0, 0, time.UTC))
 	w.Must(w.Store.Conn().Exec(t.Context(), "INSERT INTO rates SELECT * REPLACE (apy + 1000 AS apy, version + 1 AS version) FROM rates FINAL WHERE provider = ?", last.Provider))
 	for _, number := range []string{"rate-series-stats/" + last.Provider + "/ethereum/staking/1h/2026-11-20T09:00:00Z/2026-11-20T10:37:00Z/maxRate",
@@ -103,7 +103,7 @@ func TestStatsOfRatesThatDifferAreNotReproduced(t *testing.T) {
 }
 
 func TestStatsOfRatesNameWhatTheyLack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.staked(time.Date(2026, 11, 20, 10, 37, 0, 0, time.UTC))
 	const chart, series = "rate-chart-stats/ethereum/staking/all/1h/", "rate-series-stats/lido/ETH/staking/1h/"
 	w.answered(map[string]int{

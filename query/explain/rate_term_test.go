@@ -12,7 +12,7 @@ import (
 
 // What comes with a rate is compared with the record in which its source states it.
 func TestTermsOfARateAreThoseOfItsSource(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	reported := &eventsv1.Rate{Source: "aave", Project: "aave-v3", Category: "lending", Pool: "0xabc/usdt", Symbol: "USDT", CoinId: "tether", Raw: "0.05", RawUnit: "apr_fraction",
 		Compounding: "daily", Reward: "0.01", TvlUsd: "1200000.5", MinAmount: "10", MaxAmount: "5000", LockupDays: proto.Float64(30), NoticeDays: proto.Float64(7), CollateralUsd: "3.5", MaxLtv: "0.8",

@@ -14,7 +14,7 @@ import (
 // Numbers of a sparkline are closes of hours, of which one without a price repeats the one before, and the last one is the price of the row.
 func TestSparklinesAreReproduced(t *testing.T) {
 	random := streamtest.Rand(t)
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 4, 0, 0, 0, time.UTC)
 	w.Now = start
 	for hour := range 6 {

@@ -16,7 +16,7 @@ import (
 
 // moved is a market of four coins in two categories, two minutes after a day of which candles remember the end; bitcoin rose by them, and
 // fell by what a source states.
-func (w *world) moved() {
+func (w *fixture) moved() {
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for coin, categories := range map[string][]string{"bitcoin": {"Layer 1 (L1)", "layer-1 l1", "Proof of Work"}, "ethereum": {"Layer 1 (L1)"}, "tether": {"Stablecoins"}} {
 		w.Said(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Coin{Coin: &eventsv1.Coin{Source: "coingecko", SourceId: coin, Part: "detail",
@@ -42,7 +42,7 @@ func (w *world) moved() {
 
 // Sums over the coins of a category, how many coins moved, how many markets there are, and members of maps are explained where they are answered.
 func TestSumsOverCoinsAreReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.moved()
 	w.fixing(&eventsv1.Fixing{Source: "ecb", Base: "USD", Quote: "EUR", Rate: "0.92", Date: "2026-11-20", IngestTime: w.Now.UnixNano()})
 	w.fixing(&eventsv1.Fixing{Source: "ecb", Base: "USD", Quote: "JPY", Rate: "151.25", Date: "2026-11-20", IngestTime: w.Now.UnixNano()})
@@ -100,7 +100,7 @@ func TestSumsOverCoinsAreReproduced(t *testing.T) {
 
 // What the log has otherwise than it was served is not called reproduced.
 func TestSumsOverOtherRowsAreNotReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.moved()
 	w.reproduced("category/layer-1-l1/marketCapChangePercentage24h", "", true)
 	w.reproduced("movers/1-50/0/totalGainers", "", true)

@@ -182,10 +182,10 @@ var errTooManyReads = errors.New("more stretches of the log than are read for on
 
 // faultOf turns what the log lacks, or has too much of, into what the caller can do about it. Other faults are ours.
 func faultOf(err error) error {
-	hole := (*views.HoleError)(nil)
+	gap := (*views.OffsetGapError)(nil)
 	switch {
-	case errors.As(err, &hole):
-		return query.AgedOut(time.Time{}, "%s", hole)
+	case errors.As(err, &gap):
+		return query.AgedOut(time.Time{}, "%s", gap)
 	case errors.Is(err, errTooManyReads):
 		return query.Invalid("depth", "the answer would need %s: ask for fewer levels, or for one of its inputs", errTooManyReads)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -199,14 +199,14 @@ func faultOf(err error) error {
 
 // lacks states why a number cannot be computed again, where that is for what the log has; empty for a fault.
 func lacks(err error) string {
-	hole := (*views.HoleError)(nil)
+	gap := (*views.OffsetGapError)(nil)
 	for _, known := range []error{errNoState, errNoPrice, errTooManyReads, views.ErrSpanTooLong} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
 	}
-	if errors.As(err, &hole) {
-		return hole.Error()
+	if errors.As(err, &gap) {
+		return gap.Error()
 	}
 	return ""
 }

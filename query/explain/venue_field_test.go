@@ -13,7 +13,7 @@ import (
 )
 
 // quoted has the fold of quotes write what a quote costs, and the newest market of a coin converted by it.
-func (w *world) quoted(coin, quote string, rate float64) {
+func (w *fixture) quoted(coin, quote string, rate float64) {
 	rec := &eventsv1.QuoteRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: w.Now.UnixNano()}, Body: &eventsv1.QuoteRecord_Rate{Rate: &eventsv1.QuoteRate{
 		QuoteId: quote, Rate: rate, Time: w.Now.UnixNano(), Method: "market"}}}
 	r := w.append(schemas.TopicQuotes, 0, quote, w.Now.UnixNano(), rec)
@@ -25,7 +25,7 @@ func (w *world) quoted(coin, quote string, rate float64) {
 
 // A market's own price, what its quote costs and how far it lies from the peg follow from its tick and from the record of quotes.v1.
 func TestNumbersOfMarketsAreReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.fixing(&eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "USD", Rate: "1.0837", Date: "2026-11-20", IngestTime: w.Now.UnixNano()})
 	w.Minute(w.Now)

@@ -24,15 +24,15 @@ import (
 var asked = []string{"/api/v1/fiat?", "/api/v1/fiat/eur?", "/api/v1/fiat/rates/usd?", "/api/v1/fiat/stats?", "/api/v1/fiat/status?", "/api/v1/explain/fiat/eur?depth=2&",
 	"/api/v1/prices/btc?vs=jpy&"}
 
-// pastWorld is a log with what sources stated, and processes that read it as its clock goes.
-type pastWorld struct {
-	*querytest.World
+// pastFixture is a log with what sources stated, and processes that read it as its clock goes.
+type pastFixture struct {
+	*querytest.Fixture
 	log    *views.Log
 	client *kgo.Client
 }
 
 // write writes what a source stated to the log, and returns it as a tail hands it over.
-func (w *pastWorld) write(rec *eventsv1.ReferenceRecord) views.TailRecord {
+func (w *pastFixture) write(rec *eventsv1.ReferenceRecord) views.TailRecord {
 	w.T.Helper()
 	value, err := rec.MarshalVT()
 	w.Must(err)
@@ -42,7 +42,7 @@ func (w *pastWorld) write(rec *eventsv1.ReferenceRecord) views.TailRecord {
 }
 
 // process begins to answer, without anything read of currencies.
-func (w *pastWorld) process() *views.ServedSteps {
+func (w *pastFixture) process() *views.ServedSteps {
 	w.Catalog = views.NewCatalog(w.Prices.Coins())
 	steps := w.Prices.Steps()
 	w.Catalog.RememberBy(func() time.Time { return w.Now }, steps)
@@ -54,7 +54,7 @@ func (w *pastWorld) process() *views.ServedSteps {
 }
 
 // stated is something that a source states at random.
-func (w *pastWorld) stated(random *rand.Rand) *eventsv1.ReferenceRecord {
+func (w *pastFixture) stated(random *rand.Rand) *eventsv1.ReferenceRecord {
 	source, now := []string{"ecb", "open-rates", "spot", "coins"}[random.IntN(4)], w.Now.UnixNano()
 	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1}
 	switch kind := random.IntN(6); {
@@ -80,7 +80,7 @@ func (w *pastWorld) stated(random *rand.Rand) *eventsv1.ReferenceRecord {
 // answered and by another one, from the log, in which what is stated lies before it is read, and all that follows beside it.
 func TestCurrenciesAsTheyWereServed(t *testing.T) {
 	random := streamtest.Rand(t)
-	w := &pastWorld{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))}
+	w := &pastFixture{Fixture: querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))}
 	w.log, w.client = w.Log()
 	w.Open(enginetest.Migrated(t))
 	w.Now = time.Date(2026, 11, 20, 10, 0, 1, 0, time.UTC)

@@ -26,9 +26,9 @@ func (s *watched) CurrenciesSince(ctx context.Context) (map[string]time.Time, er
 	return s.Reader.CurrenciesSince(ctx)
 }
 
-func newWorld(t testing.TB) *querytest.World {
+func newFixture(t testing.TB) *querytest.Fixture {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")
-	w := querytest.NewWorld(t, coins)
+	w := querytest.NewFixture(t, coins)
 	w.Open(enginetest.Migrated(t))
 	store := &watched{Reader: w.History()}
 	unit := fiat.New(coins, w.Catalog, nil, store)
@@ -45,5 +45,5 @@ func newWorld(t testing.TB) *querytest.World {
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

@@ -60,9 +60,9 @@ func (c *current) meta(count int) Meta {
 }
 
 // attributions are those of the sources that were received, by slug.
-func attributions(snapshot *views.Snapshot, heard map[string]bool) []Attribution {
+func attributions(snapshot *views.Snapshot, received map[string]bool) []Attribution {
 	all := []Attribution{}
-	for _, slug := range slices.Sorted(maps.Keys(heard)) {
+	for _, slug := range slices.Sorted(maps.Keys(received)) {
 		if text := snapshot.Notices[slug].GetAttribution(); text != "" {
 			all = append(all, Attribution{slug, text})
 		}

@@ -117,14 +117,14 @@ func (u *Unit) blend(v version, rates func(*views.Snapshot, time.Time) []schemas
 	if v.since != nil {
 		now.since = *v.since
 	}
-	heard := map[string]bool{}
+	received := map[string]bool{}
 	for id := range v.snapshot.Fixings {
-		if heard[id.Source] {
+		if received[id.Source] {
 			continue
 		}
 		notice := v.snapshot.Notices[id.Source]
 		read := v.snapshot.Read[id.Source]
-		heard[id.Source] = true
+		received[id.Source] = true
 		now.simulated = now.simulated || notice.GetSimulated()
 		if read > 0 && time.Unix(0, read).After(now.sync.last) {
 			now.sync.last = time.Unix(0, read).UTC()
@@ -138,7 +138,7 @@ func (u *Unit) blend(v version, rates func(*views.Snapshot, time.Time) []schemas
 	if len(now.currencies) > 0 {
 		now.addBase()
 	}
-	now.attributions = attributions(v.snapshot, heard)
+	now.attributions = attributions(v.snapshot, received)
 	return now
 }
 

@@ -41,7 +41,7 @@ func randomSummary(random *rand.Rand, end time.Time) *eventsv1.Summary {
 // byte; of a process that was not there it is never one of a minute that had not been published.
 func TestTheMarketAsItWasServed(t *testing.T) {
 	random := streamtest.Rand(t)
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Open(enginetest.Database(t))
 	w.serve()
 	steps := views.NewPriceCache(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")).Steps()
@@ -136,4 +136,4 @@ func timestamp(t *testing.T, answer string) (status int, seconds int64) {
 }
 
 // serve begins to answer of the catalog and the store as they are.
-func (w *world) serve() { w.Serve(globalstats.New(w.Catalog, w.History()).Endpoints()) }
+func (w *fixture) serve() { w.Serve(globalstats.New(w.Catalog, w.History()).Endpoints()) }

@@ -24,9 +24,9 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// world is a world with the unit over it.
-type world struct {
-	*querytest.World
+// fixture is a querytest.Fixture with the unit over it.
+type fixture struct {
+	*querytest.Fixture
 	unit *globalstats.Unit
 	defi *globalstats.Defi
 	// read is called after each reading of past days.
@@ -36,7 +36,7 @@ type world struct {
 // watched reports when past days were read.
 type watched struct {
 	read.Reader // of nothing until a script opens a store
-	w           *world
+	w           *fixture
 }
 
 func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error) {
@@ -44,8 +44,8 @@ func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*e
 	return s.Reader.FearGreedHistory(ctx, from, to)
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{World: querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))}
+func newFixture(t testing.TB) *fixture {
+	w := &fixture{Fixture: querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))}
 	store := &watched{w: w}
 	w.unit, w.defi = globalstats.New(w.Catalog, store), globalstats.NewDefi(w.Catalog, store)
 	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
@@ -61,7 +61,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func (w *world) days(words []string) {
+func (w *fixture) days(words []string) {
 	var b rows.Batch
 	start := w.Time(words[1])
 	for i := range w.Integer(words[2]) {
@@ -72,7 +72,7 @@ func (w *world) days(words []string) {
 	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
-func (w *world) remember([]string) {
+func (w *fixture) remember([]string) {
 	ctx, cancel := context.WithTimeout(w.T.Context(), time.Minute)
 	defer cancel()
 	w.read = cancel
@@ -81,7 +81,7 @@ func (w *world) remember([]string) {
 	}
 }
 
-func (w *world) summaries(words []string) {
+func (w *fixture) summaries(words []string) {
 	var b rows.Batch
 	end, value := w.Time(words[1]), w.Number(words[3])
 	for range w.Integer(words[2]) {
@@ -93,7 +93,7 @@ func (w *world) summaries(words []string) {
 	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
-func (w *world) coins(words []string) {
+func (w *fixture) coins(words []string) {
 	first := w.Integer(words[2])
 	for rank := first; rank < first+w.Integer(words[1]); rank++ {
 		id := "coin-" + string(rune('a'+rank/26%26)) + string(rune('a'+rank%26))
@@ -103,7 +103,7 @@ func (w *world) coins(words []string) {
 	}
 }
 
-func (w *world) summarizeDefi(words []string) {
+func (w *fixture) summarizeDefi(words []string) {
 	s := &eventsv1.DefiSummary{}
 	w.Must(prototext.Unmarshal([]byte(strings.Join(words[1:], " ")), s))
 	for _, rates := range []**eventsv1.DefiRates{&s.LendingRates, &s.StakingRates, &s.BorrowingRates} {
@@ -122,5 +122,5 @@ func (w *world) summarizeDefi(words []string) {
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

@@ -62,7 +62,7 @@ func (i *Issuer) Rotate(ctx context.Context, old *eventsv1.KeyRecord, overlap ti
 	return key, rec, nil
 }
 
-// Revoke ends a key now. It returns the record that says so.
+// Revoke ends a key now. It returns the record that reports it.
 func (i *Issuer) Revoke(ctx context.Context, rec *eventsv1.KeyRecord) (*eventsv1.KeyRecord, error) {
 	return i.expire(ctx, rec, i.now())
 }
@@ -101,5 +101,5 @@ func (i *Issuer) write(ctx context.Context, rec *eventsv1.KeyRecord) error {
 	return nil
 }
 
-// newID names a key in lists and logs; it is no secret.
+// newID names a key in lists and logs; it is not a secret.
 func newID() string { return "key_" + strings.ToLower(rand.Text()[:12]) }

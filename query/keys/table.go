@@ -96,7 +96,7 @@ func valid(rec *eventsv1.KeyRecord, now time.Time) bool {
 	return rec.Expires == 0 || now.UnixNano() < rec.Expires
 }
 
-// Follow takes one record of keys.v1 as it is in the log; an empty value ends the key for good. What is no record of a key
+// Follow takes one record of keys.v1 as it is in the log; an empty value ends the key for good. What is not a record of a key
 // changes nothing, nor does a record without the signature of this installation: whoever can write into the log cannot
 // grant rights thereby.
 func (t *Table) Follow(key, value []byte) {
@@ -150,7 +150,7 @@ func (t *Table) notify() {
 	t.changed = make(chan struct{})
 }
 
-// Await returns once the table has read a record: the key is known, and ends when the record says so or before. Its error is the
+// Await returns once the table has read a record: the key is known, and ends when the record reports it or before. Its error is the
 // context's.
 func (t *Table) Await(ctx context.Context, rec *eventsv1.KeyRecord) error {
 	for {

@@ -173,7 +173,7 @@ type Count struct{ Bucket, Admitted int64 }
 type Other struct {
 	ID    string
 	Share int64
-	// Silent means that it was not heard lately, Left that it ended, Since how long that has been known.
+	// Silent means that nothing was received of it lately, Left that it ended, Since how long that has been known.
 	Silent, Left bool
 	Since        time.Duration
 }

@@ -37,8 +37,8 @@ const (
 	admitPatience = 150 * time.Millisecond
 	// askAgain is the least time between two questions where the first brought nothing.
 	askAgain = 20 * time.Millisecond
-	// A pool is asked only by who knows the replicas as of freshFor ago. One that heard nothing of the store for contactFor
-	// counts on what it may use by itself; one that was not heard by the others for silentAfter is counted on to do so.
+	// A pool is asked only by who knows the replicas as of freshFor ago. One that received nothing from the store for contactFor
+	// counts on what it may use by itself; one of which the others received nothing for silentAfter is counted on to do so.
 	freshFor    = int64(500 * time.Millisecond)
 	contactFor  = int64(time.Second)
 	silentAfter = time.Second
@@ -61,7 +61,7 @@ const (
 	windowSlack = admitPatience
 )
 
-// sharing is what a limiter needs to admit within limits that it shares with other replicas.
+// leaseManager is what a limiter needs to admit within limits that it shares with other replicas.
 //
 // Of every limit a replica may use its share, 1/n for n replicas, without asking anybody. Where a budget needs more at one
 // replica, that limit becomes a pool in the store: all replicas report to it what they admitted, give up their
@@ -171,7 +171,7 @@ func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 	// A share is lowered first and reported then, so that the others never count on less.
 	b.Have, b.Want = before.share, before.count
 	sent := s.clock()
-	// Others take it for one that answers as soon as the store has heard this.
+	// Others take it for one that answers as soon as the store has received this.
 	b.Behind = s.behind || before.at != never && sent-before.at > contactFor/2
 	s.behind = b.Behind
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
@@ -180,13 +180,13 @@ func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 	if err != nil || b.Leaves {
 		return err
 	}
-	heard := s.clock()
-	r := &replicas{at: sent, late: reply.Now*1e6 + 1e6 - sent, early: reply.Now*1e6 - heard, count: 1}
+	received := s.clock()
+	r := &replicas{at: sent, late: reply.Now*1e6 + 1e6 - sent, early: reply.Now*1e6 - received, count: 1}
 	for _, m := range reply.Members {
 		if m.ID != s.id {
 			o := other{Member: m, silent: m.Left || m.Behind || m.Age > silentAfter}
 			if m.Left {
-				o.leftAt = before.leftAt(m.ID, heard)
+				o.leftAt = before.leftAt(m.ID, received)
 			}
 			r.others = append(r.others, o)
 		}
@@ -200,9 +200,9 @@ func (s *leaseManager) beat(ctx context.Context, b Heartbeat) error {
 			r.count++
 		}
 	}
-	r.share, r.prior, r.from = reply.Share, before.shareAt(heard), before.from
+	r.share, r.prior, r.from = reply.Share, before.shareAt(received), before.from
 	if r.share != before.share {
-		r.from = heard + (reply.From-reply.Now+1)*1e6
+		r.from = received + (reply.From-reply.Now+1)*1e6
 		if r.share > before.share && before.share > 0 {
 			r.prior, r.from = before.prior, before.from // it was lowered
 		}
@@ -230,9 +230,9 @@ func (r *replicas) leftAt(id string, now int64) int64 {
 // missed keeps replicas that the store does not name any more for a while, in which it is received: it may have lost them. One that
 // ended used nothing since.
 func (r *replicas) missed(before *replicas, now int64) {
-	unheard := now - before.at
-	if unheard <= contactFor {
-		unheard = 0
+	silence := now - before.at
+	if silence <= contactFor {
+		silence = 0
 	}
 	for _, o := range before.others {
 		if slices.ContainsFunc(r.others, func(n other) bool { return n.ID == o.ID }) {
@@ -244,7 +244,7 @@ func (r *replicas) missed(before *replicas, now int64) {
 		case o.ends == 0:
 			o.ends = now + missedFor
 		default:
-			o.ends += unheard
+			o.ends += silence
 		}
 		if now < o.ends {
 			o.silent = true

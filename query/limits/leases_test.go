@@ -488,7 +488,7 @@ func TestAnEndedReplicaClosesAnEmptiedPoolForItsWindow(t *testing.T) {
 	})
 }
 
-// While the store is not heard, a missed replica cannot come back; that time is added to what is left of the wait for it, which
+// While nothing is received from the store, a missed replica cannot come back; that time is added to what is left of the wait for it, which
 // does not begin again.
 func TestAGapProlongsTheWaitForAMissedReplicaByItself(t *testing.T) {
 	const second = int64(time.Second)
@@ -501,12 +501,12 @@ func TestAGapProlongsTheWaitForAMissedReplicaByItself(t *testing.T) {
 		return r.others[0]
 	}
 	first := missed(&replicas{at: 100 * second, others: []other{{Member: Member{ID: "a"}}}}, 100*second)
-	heard := missed(&replicas{at: 110 * second, others: []other{first}}, 110*second+second/2)
-	unheard := missed(&replicas{at: 120 * second, others: []other{heard}}, 123*second)
+	received := missed(&replicas{at: 110 * second, others: []other{first}}, 110*second+second/2)
+	notReceived := missed(&replicas{at: 120 * second, others: []other{received}}, 123*second)
 	for name, o := range map[string]struct {
 		got  other
 		ends int64
-	}{"at first": {first, 164 * second}, "while the store is heard": {heard, 164 * second}, "after a gap of 3 s": {unheard, 167 * second}} {
+	}{"at first": {first, 164 * second}, "while the store is heard": {received, 164 * second}, "after a gap of 3 s": {notReceived, 167 * second}} {
 		if o.got.ends != o.ends || !o.got.silent {
 			t.Errorf("%s: it is counted on until %v, want until %v", name, time.Duration(o.got.ends), time.Duration(o.ends))
 		}

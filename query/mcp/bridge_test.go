@@ -14,7 +14,7 @@ import (
 )
 
 // stdio sends lines to a bridge to a server and returns what it answers.
-func (w *world) stdio(base, key string, lines ...string) string {
+func (w *fixture) stdio(base, key string, lines ...string) string {
 	w.T.Helper()
 	bridge, err := mcp.NewBridge(w.T.Context(), base, key)
 	w.Must(err)
@@ -24,7 +24,7 @@ func (w *world) stdio(base, key string, lines ...string) string {
 }
 
 // Without a key a client can look, and sees what one with a key sees.
-func testBridgeListsTheServersTools(t *testing.T, w *world) {
+func testBridgeListsTheServersTools(t *testing.T, w *fixture) {
 	const ask = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	_, http := w.send(w.base, w.keys["pro"], ask)
 	var got, want any
@@ -36,7 +36,7 @@ func testBridgeListsTheServersTools(t *testing.T, w *world) {
 }
 
 // Every message is answered, whatever order the answers come in, also those under way when the input ends.
-func testBridgeAnswersEveryCall(t *testing.T, w *world) {
+func testBridgeAnswersEveryCall(t *testing.T, w *fixture) {
 	var lines []string
 	want := map[string]bool{}
 	for i := range 40 {
@@ -60,11 +60,11 @@ func testBridgeAnswersEveryCall(t *testing.T, w *world) {
 	}
 }
 
-func testBridgeReportsItsServersFaults(t *testing.T, w *world) {
+func testBridgeReportsItsServersFaults(t *testing.T, w *fixture) {
 	if _, err := mcp.NewBridge(t.Context(), w.base+"/nosuch", ""); err == nil || !strings.Contains(err.Error(), "/nosuch/mcp/tools.json answers 404") {
 		t.Errorf("got %v, want the address and its status", err)
 	}
-	// A server that answers the catalog, then something that is no frame, then nothing at all.
+	// A server that answers the catalog, then something that is not a frame, then nothing at all.
 	half := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		if in.Method == http.MethodPost {
 			http.Error(out, "bad gateway", http.StatusBadGateway)

@@ -61,7 +61,7 @@ func newServer(about mcp.Implementation, instructions string, tools []mcp.Tool) 
 	return library
 }
 
-// describeTool writes a declaration as the protocol does. Every tool only reads, from a world that changes.
+// describeTool writes a declaration as the protocol does. Every tool only reads, from tables that change.
 func describeTool(d query.ToolDeclaration) mcp.Tool {
 	yes, no := true, false
 	return mcp.Tool{Name: d.Name, Description: d.Description, RawInputSchema: d.Input, RawOutputSchema: d.Output,

@@ -26,7 +26,7 @@ type tool struct {
 }
 
 // list asks for the tools of a set, in the order given.
-func (w *world) list(query string) (tools []tool, result json.RawMessage) {
+func (w *fixture) list(query string) (tools []tool, result json.RawMessage) {
 	w.T.Helper()
 	_, body := w.send(w.base, w.keys["pro"], `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Query: "+query)
 	var frame struct {
@@ -40,7 +40,7 @@ func (w *world) list(query string) (tools []tool, result json.RawMessage) {
 	return answer.Tools, frame.Result
 }
 
-func (w *world) get(path string) []byte {
+func (w *fixture) get(path string) []byte {
 	w.T.Helper()
 	request, err := http.NewRequestWithContext(w.T.Context(), http.MethodGet, w.base+path, nil)
 	w.Must(err)
@@ -48,7 +48,7 @@ func (w *world) get(path string) []byte {
 	return w.read(request)
 }
 
-func (w *world) read(request *http.Request) []byte {
+func (w *fixture) read(request *http.Request) []byte {
 	w.T.Helper()
 	response, err := http.DefaultClient.Do(request)
 	w.Must(err)
@@ -89,7 +89,7 @@ var calls = map[string]struct{ arguments, path, body string }{
 
 // A tool's result is the answer of its endpoint in the tool view, as structure and as text, and is what the
 // tool's schema says.
-func testResultsAreTheEndpointsAnswers(t *testing.T, w *world) {
+func testResultsAreTheEndpointsAnswers(t *testing.T, w *fixture) {
 	tools, _ := w.list("")
 	for _, tool := range tools {
 		call, ok := calls[tool.Name]
@@ -124,7 +124,7 @@ func testResultsAreTheEndpointsAnswers(t *testing.T, w *world) {
 }
 
 // rest asks the endpoint itself.
-func (w *world) rest(path, body string) []byte {
+func (w *fixture) rest(path, body string) []byte {
 	if body == "" {
 		if strings.Contains(path, "?") {
 			return w.get(path + "&view=tool")
@@ -168,7 +168,7 @@ func decode(t testing.TB, text string) any {
 }
 
 // Some providers of models refuse arrays of types, and clients trust the annotations.
-func testToolsAreDescribedForEveryClient(t *testing.T, w *world) {
+func testToolsAreDescribedForEveryClient(t *testing.T, w *fixture) {
 	tools, result := w.list("")
 	full, _ := w.list("toolset=full")
 	want := map[string]bool{"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": true}

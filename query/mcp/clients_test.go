@@ -70,14 +70,14 @@ func (c clients) module(path string) string {
 
 func TestOfficialClients(t *testing.T) {
 	c := findClients(t)
-	w := newWorld(t)
+	w := newFixture(t)
 	t.Run("typescript", func(t *testing.T) { typescript(t, c, w) })
 	t.Run("inspector", func(t *testing.T) { inspector(t, c, w) })
 	t.Run("conformance", func(t *testing.T) { conformance(t, c, w) })
 }
 
 // typescript lists and calls every tool and sees each error by its code or its status.
-func typescript(t *testing.T, c clients, w *world) {
+func typescript(t *testing.T, c clients, w *fixture) {
 	script, err := os.ReadFile(filepath.Join("testdata", "client.mjs"))
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func typescript(t *testing.T, c clients, w *world) {
 }
 
 // inspector lists the tools without a warning and calls one, in both eras.
-func inspector(t *testing.T, c clients, w *world) {
+func inspector(t *testing.T, c clients, w *fixture) {
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +163,7 @@ func inspector(t *testing.T, c clients, w *world) {
 
 // conformance runs the official scenarios. What fails must be in the baseline, and what lies there must fail; each scenario
 // that is not run is named with its reason.
-func conformance(t *testing.T, c clients, w *world) {
+func conformance(t *testing.T, c clients, w *fixture) {
 	baseline, notRun := readReasons(t, "conformance.baseline"), readReasons(t, "conformance.not_run")
 	older := []string{"server-initialize", "ping", "tools-list", "dns-rebinding-protection"}
 	newer := append(slices.Clone(older), "server-stateless", "http-header-validation", "caching")

@@ -20,7 +20,7 @@ var protocols = []string{"", "2025-06-18", "2026-07-28", "1999-01-01"}
 // or error beside the id that was sent, an error's number beside its word, and a call's result as its tool's schema
 // says. The seeds are the requests of the scripts, and calls of every tool.
 func FuzzMessage(f *testing.F) {
-	w := newWorld(f)
+	w := newFixture(f)
 	tools, _ := w.list("")
 	schemas := map[string]*jsonschema.Schema{}
 	for _, tool := range tools {
@@ -56,7 +56,7 @@ func FuzzMessage(f *testing.F) {
 // errorWords are the numbers of errors that a request can be blamed for, and the words beside them.
 var errorWords = map[int]string{-32700: "parse_error", -32600: "invalid_request", -32020: "invalid_request", -32022: "invalid_request", -32601: "method_not_found", -32602: "invalid_params", 40400: "not_found"}
 
-// faultOf reports how an answer is none that the protocol knows for a request; nil where it is one.
+// faultOf reports how an answer is not one that the protocol knows for a request; nil where it is one.
 func faultOf(schemas map[string]*jsonschema.Schema, body string, response *http.Response, answer []byte) error {
 	switch response.StatusCode {
 	case http.StatusRequestEntityTooLarge: // refused by the server before the handler sees it, as any path's

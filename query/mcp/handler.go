@@ -167,7 +167,7 @@ func (r *request) accepted() bool {
 	return accepted
 }
 
-// ask lets the library answer what is no call.
+// ask lets the library answer what is not a call.
 func (r *request) ask() { r.forward(r.library(context.Background())) }
 
 // library hands the request to the library and returns its answer.

@@ -2,10 +2,10 @@ package mcp_test
 
 import "testing"
 
-// TestHandler holds the handler to what it promises, in one world: opening a store costs more than all of it.
+// TestHandler holds the handler to what it promises, over one fixture: opening a store costs more than all of it.
 func TestHandler(t *testing.T) {
-	w := newWorld(t)
-	for name, test := range map[string]func(*testing.T, *world){
+	w := newFixture(t)
+	for name, test := range map[string]func(*testing.T, *fixture){
 		"ToolsAreDescribedForEveryClient": testToolsAreDescribedForEveryClient,
 		"ResultsAreTheEndpointsAnswers":   testResultsAreTheEndpointsAnswers,
 		"BridgeListsTheServersTools":      testBridgeListsTheServersTools,

@@ -22,7 +22,7 @@ type message struct {
 // notification means that no answer is wanted.
 func (m *message) notification() bool { return m.ID == nil }
 
-// read takes a message apart, or states why it is none. What is known of the message is returned beside
+// read takes a message apart, or returns why it is not one. What is known of the message is returned beside
 // the fault: its id belongs into the answer.
 func read(body []byte) (m message, fault *frameError) {
 	body = bytes.TrimSpace(body)

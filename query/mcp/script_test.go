@@ -7,6 +7,6 @@ import (
 )
 
 func TestFramesReadAsTheirScripts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	querytest.Run(t, func(t *testing.T) func(string) string { return w.in(t).Run })
 }

@@ -42,7 +42,7 @@ const (
 	indexGuide = "README"
 )
 
-// unread are no guides for those who use the program.
+// unread are not guides for those who use the program.
 var unread = map[string]bool{"CHANGELOG": true}
 
 // linked is a link in Markdown, by its text.
@@ -159,7 +159,7 @@ type guideView struct {
 	All  []*guide
 }
 
-// sendDocs answers /docs, which needs no session: what the guides say is no secret.
+// sendDocs answers /docs, which needs no session: what the guides say is not a secret.
 func (u *Unit) sendDocs(c *fiber.Ctx) error { return u.sendGuide(c, u.guides.index) }
 
 // sendGuideByName answers /docs/{name}, and /docs/{name}.md as it was written.

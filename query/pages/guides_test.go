@@ -8,7 +8,7 @@ import (
 
 // Guides, the list for language models and the reference are for everybody, also where pages need a session.
 func TestGuidesAreForEverybody(t *testing.T) {
-	w := newWorld(t, usual, func(c *Config) { c.Automatic = false })
+	w := newFixture(t, usual, func(c *Config) { c.Automatic = false })
 	for path, wants := range map[string][]string{
 		"/docs":      {"<title>Documentation", `<a href="/docs/rest#a">rest.md</a>`, "<table>", `href="/docs/README.md"`},
 		"/docs/rest": {"<h1", "REST", `id="any-section"`, `<a href="/docs">all</a>`, `<a href="https://example.com/x">there</a>`, `<a href="#any-section">below</a>`, "curl &quot;&lt;x&gt;&quot;", `type="text/markdown" href="/docs/rest.md"`},

@@ -12,7 +12,7 @@ import (
 
 // Whatever is answered, it comes with the strictest policy that a browser has.
 func TestEveryAnswerIsConfined(t *testing.T) {
-	w := newWorld(t, usual, nil)
+	w := newFixture(t, usual, nil)
 	for path, status := range map[string]int{
 		"/": 200, "/coins/bitcoin": 200, "/system": 200, "/rates": 200, "/rates/usdc": 200, "/stablecoins": 200, "/market": 200, "/sql": 200, "/docs": 200, "/docs/rest": 200, "/docs/api": 200, "/favicon.ico": 200, "/licences.txt": 200, "/open/x": 410,
 		"/assets/" + w.unit.manifest.Pages[pagePrices].Script: 200, "/assets/" + w.unit.manifest.Pages[pageCoin].Style: 200,
@@ -47,7 +47,7 @@ var inPage = regexp.MustCompile(`(?s)<script type="application/json" id="data">(
 
 // The first numbers are in the page: as a table for those without scripts, as JSON for the script.
 func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
-	w := newWorld(t, usual, nil)
+	w := newFixture(t, usual, nil)
 	_, page := w.ask("GET", "/", current, w.browser(), "")
 	for _, want := range []string{"<h1>Prices</h1>", "$101,234.56", "-2.50%", "$2.00T", `href="/coins/bitcoin"`, "Simulated", "<title>Prices · Marketlog</title>"} {
 		if !strings.Contains(page, want) {
@@ -79,12 +79,12 @@ func TestPagesShowNumbersWithoutTheirScript(t *testing.T) {
 				t.Errorf("%s lacks %q:\n%.4000s", path, want, page)
 			}
 		}
-		// Prices are no rates.
+		// Prices are not rates.
 		if strings.Contains(page, "99999.5") || strings.Contains(page, "0.9987") {
 			t.Errorf("%s shows a price among the rates:\n%.4000s", path, page)
 		}
 	}
-	if response, page := newWorld(t, answers{"getCoin": ""}, nil).ask("GET", "/coins/none", current, w.browser(), ""); response.StatusCode == http.StatusOK {
+	if response, page := newFixture(t, answers{"getCoin": ""}, nil).ask("GET", "/coins/none", current, w.browser(), ""); response.StatusCode == http.StatusOK {
 		t.Errorf("/coins/none: got %d\n%.300s", response.StatusCode, page)
 	}
 }
@@ -96,14 +96,14 @@ func TestPricesAreShownBeforeTheMarketIs(t *testing.T) {
 		canned[id] = text
 	}
 	canned["listCoinMarketTable"] = `{"data":[],"meta":{}}`
-	w := newWorld(t, canned, nil)
+	w := newFixture(t, canned, nil)
 	response, shown := w.ask("GET", "/", current, w.browser(), "")
 	bitcoin, ethereum := strings.Index(shown, "$101,234.56"), strings.Index(shown, "$3,000.50")
 	if response.StatusCode != http.StatusOK || bitcoin < 0 || ethereum < bitcoin {
 		t.Errorf("got %d, want Bitcoin at its price of the list and Ethereum below\n%.3000s", response.StatusCode, shown)
 	}
 	canned["summarizePrices"] = `{"data":{"prices":{}}}`
-	w = newWorld(t, canned, nil)
+	w = newFixture(t, canned, nil)
 	if response, _ := w.ask("GET", "/", current, w.browser(), ""); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Refresh") == "" {
 		t.Errorf("without any price: got %d, want 503 and another try", response.StatusCode)
 	}
@@ -121,7 +121,7 @@ func TestHostileNamesStayText(t *testing.T) {
 			canned[id] = strings.ReplaceAll(canned[id], name, `"`+hostile+`"`)
 		}
 	}
-	w := newWorld(t, canned, nil)
+	w := newFixture(t, canned, nil)
 	for _, path := range []string{"/", "/coins/bitcoin", "/rates", "/rates/usdc", "/stablecoins", "/market"} {
 		_, shown := w.ask("GET", path, current, w.browser(), "")
 		if strings.Contains(shown, "<img") || strings.Count(shown, "<script") != 2 || strings.Count(shown, "</script>") != 2 || strings.Count(shown, "</title>") != 1 {
@@ -141,7 +141,7 @@ func TestHostileNamesStayText(t *testing.T) {
 
 // A terminal gets a table that fits it, and where everything else is.
 func TestTerminalsGetATable(t *testing.T) {
-	w := newWorld(t, usual, nil)
+	w := newFixture(t, usual, nil)
 	for path, want := range map[string]string{"/": "101,234.56", "/coins/bitcoin": "101,234.56", "/rates": "MEDIAN STAKE BEST", "/rates?w=40": "LEND BEST", "/rates/usdc": "Aave V3", "/stablecoins": "-700.0", "/market": "bullish", "/sql": "/api/v1/sql?format=CSVWithNames"} {
 		response, page := w.ask("GET", path, current, []string{"Host: " + w.addr, "Accept: */*", "User-Agent: curl/8"}, "")
 		if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") || len(response.Cookies()) > 0 {
@@ -162,7 +162,7 @@ func TestTerminalsGetATable(t *testing.T) {
 			t.Errorf("/ lacks %s:\n%s", path, page)
 		}
 	}
-	closed := newWorld(t, usual, func(c *Config) { c.Automatic = false })
+	closed := newFixture(t, usual, func(c *Config) { c.Automatic = false })
 	response, page := closed.ask("GET", "/", current, []string{"Host: " + closed.addr, "Accept: */*"}, "")
 	if response.StatusCode != http.StatusUnauthorized || !strings.Contains(page, "marketlog keys create") || !strings.Contains(page, "/openapi.json") {
 		t.Errorf("got %d, want 401 with what to do\n%s", response.StatusCode, page)

@@ -31,7 +31,7 @@ const (
 	ofNobody byte = 'n'
 )
 
-// session is what a cookie says.
+// session is what a cookie states.
 type session struct {
 	kind byte
 	// id is of the key or the link; empty for ofNobody.
@@ -101,7 +101,7 @@ func (u *Unit) grant(s session, now time.Time) (query.Grant, bool, error) {
 }
 
 // Session implements query.Sessions. A cookie counts only from our own pages: a browser sends it along whoever asks, from every
-// port of this host too, and a name that somebody points to this address is no name of ours.
+// port of this host too, and a name that somebody points to this address is not a name of ours.
 func (u *Unit) Session(ctx *fasthttp.RequestCtx, now time.Time) (query.Grant, bool, error) {
 	host := u.hostOf(ctx)
 	if host.kind == foreign || !sameSite(ctx) || !sameOrigin(ctx) {
@@ -115,7 +115,7 @@ func (u *Unit) Session(ctx *fasthttp.RequestCtx, now time.Time) (query.Grant, bo
 	return u.grant(s, now)
 }
 
-// sameSite reports whether a page of this server, or a person at the browser, made the request. What names no site is no browser,
+// sameSite reports whether a page of this server, or a person at the browser, made the request. What names no site is not a browser,
 // or one that came over an unencrypted connection from another machine.
 func sameSite(ctx *fasthttp.RequestCtx) bool {
 	switch string(ctx.Request.Header.Peek("Sec-Fetch-Site")) {
@@ -220,7 +220,7 @@ var errForeignHost = &query.Error{Status: http.StatusMisdirectedRequest, Code: q
 
 // automatic reports whether a visitor gets a session without asking: the numbers are invented, and whoever asks sits at this
 // machine. A proxy before the server would make everybody sit there: it states so in a header, or speaks another version of HTTP than
-// browsers do, or the browser states that another site asks. What says nothing at all is no browser, and gets no cookie.
+// browsers do, or the browser states that another site asks. What sends neither is not a browser, and gets no cookie.
 func (u *Unit) automatic(ctx *fasthttp.RequestCtx) bool {
 	site := ctx.Request.Header.Peek("Sec-Fetch-Site")
 	return len(site) > 0 && sameSite(ctx) && u.atThisMachine(ctx)

@@ -14,7 +14,7 @@ const prices = "/api/v1/prices?symbols=bitcoin"
 
 // Where nothing is at stake, a person at this machine signs in by looking, and scripts never see what the browser then holds.
 func TestVisitorsOfTheSimulatorAtThisMachineAreSignedIn(t *testing.T) {
-	w := newWorld(t, usual, nil)
+	w := newFixture(t, usual, nil)
 	for _, host := range []string{w.addr, "localhost:" + w.port, "[::1]:" + w.port} {
 		response, _ := w.ask("GET", "/", current, []string{"Host: " + host, page, "Sec-Fetch-Site: none"}, "")
 		if response.StatusCode != http.StatusOK || len(response.Cookies()) != 1 {
@@ -33,7 +33,7 @@ func TestVisitorsOfTheSimulatorAtThisMachineAreSignedIn(t *testing.T) {
 
 // A proxy in front makes the whole internet come from this machine; another site's page runs in a browser at this machine.
 func TestNobodyElseIsSignedInByLooking(t *testing.T) {
-	w := newWorld(t, usual, nil)
+	w := newFixture(t, usual, nil)
 	at := "Host: " + w.addr
 	for name, c := range map[string]struct {
 		protocol string
@@ -75,7 +75,7 @@ func TestNobodyElseIsSignedInByLooking(t *testing.T) {
 		"real prices":                  func(c *Config) { c.Automatic = false },
 		"an address that others reach": func(c *Config) { c.Listen = strings.Replace(c.Listen, "127.0.0.1", "0.0.0.0", 1) },
 	} {
-		w := newWorld(t, usual, change)
+		w := newFixture(t, usual, change)
 		for _, headers := range [][]string{w.browser(), {"Host: " + w.addr, "Accept: */*"}} {
 			if response, _ := w.ask("GET", "/", current, headers, ""); response.StatusCode != http.StatusUnauthorized || len(response.Cookies()) > 0 {
 				t.Errorf("%s: got %d with cookies %v, want 401 without", name, response.StatusCode, response.Cookies())
@@ -85,7 +85,7 @@ func TestNobodyElseIsSignedInByLooking(t *testing.T) {
 }
 
 // signedIn is the cookie of a session by a key.
-func (w *world) signedIn(key string) string {
+func (w *fixture) signedIn(key string) string {
 	w.t.Helper()
 	response, text := w.ask("POST", "/session", current, []string{"Host: " + w.addr, "Origin: http://" + w.addr, "Sec-Fetch-Site: same-origin", "Content-Type: application/json"}, `{"key":"`+key+`"}`)
 	if response.StatusCode != http.StatusNoContent || cookie(response) == "" {
@@ -96,7 +96,7 @@ func (w *world) signedIn(key string) string {
 
 // A key becomes a session for pages of this server only.
 func TestKeysAreTakenFromOwnPagesOnly(t *testing.T) {
-	w := newWorld(t, usual, func(c *Config) { c.Automatic = false })
+	w := newFixture(t, usual, func(c *Config) { c.Automatic = false })
 	key, _ := w.key("pro")
 	at, own, same, kind := "Host: "+w.addr, "Origin: http://"+w.addr, "Sec-Fetch-Site: same-origin", "Content-Type: application/json"
 	body := `{"key":"` + key + `"}`
@@ -130,7 +130,7 @@ func TestKeysAreTakenFromOwnPagesOnly(t *testing.T) {
 
 // A browser sends a cookie along whoever asks: what another site makes it ask is answered as if it had none.
 func TestCookiesCountFromOwnPagesOnly(t *testing.T) {
-	w := newWorld(t, usual, func(c *Config) { c.Hosts = []string{"prices.example.com"} })
+	w := newFixture(t, usual, func(c *Config) { c.Hosts = []string{"prices.example.com"} })
 	key, _ := w.key("pro")
 	held := "Cookie: " + w.signedIn(key)
 	at := "Host: " + w.addr
@@ -161,7 +161,7 @@ func TestCookiesCountFromOwnPagesOnly(t *testing.T) {
 
 // Every bit of a session counts, and nobody without the pepper can make one.
 func TestSessionsCannotBeForged(t *testing.T) {
-	w := newWorld(t, usual, nil)
+	w := newFixture(t, usual, nil)
 	now := time.Now()
 	_, id := w.key("pro")
 	token := w.unit.seal(session{ofKey, id, now.Add(time.Hour)})
@@ -189,7 +189,7 @@ func TestSessionsCannotBeForged(t *testing.T) {
 	if _, ok := w.unit.unseal([]byte(token), now.Add(time.Hour)); ok {
 		t.Error("a session outlives its time")
 	}
-	other := newWorld(t, usual, nil)
+	other := newFixture(t, usual, nil)
 	if _, ok := other.unit.unseal([]byte(token), now); ok {
 		t.Error("a session counts in another installation")
 	}
@@ -197,7 +197,7 @@ func TestSessionsCannotBeForged(t *testing.T) {
 
 // A session ends with its key, has the key's plan, and leaves the key's requests alone.
 func TestSessionsAreWorthWhatTheirKeyIs(t *testing.T) {
-	w := newWorld(t, usual, func(c *Config) { c.Automatic = false })
+	w := newFixture(t, usual, func(c *Config) { c.Automatic = false })
 	key, id := w.key("free")
 	held := w.signedIn(key)
 	at := "Host: " + w.addr
@@ -222,7 +222,7 @@ func TestSessionsAreWorthWhatTheirKeyIs(t *testing.T) {
 }
 
 func TestSigningOutEndsTheSessionOfTheBrowser(t *testing.T) {
-	w := newWorld(t, usual, nil)
+	w := newFixture(t, usual, nil)
 	for origin, want := range map[string]int{"http://evil.example": http.StatusForbidden, "http://" + w.addr: http.StatusNoContent} {
 		response, _ := w.ask("DELETE", "/session", current, []string{"Host: " + w.addr, "Origin: " + origin}, "")
 		if response.StatusCode != want || want == http.StatusNoContent != (len(response.Cookies()) == 1 && response.Cookies()[0].Value == "") {
@@ -233,7 +233,7 @@ func TestSigningOutEndsTheSessionOfTheBrowser(t *testing.T) {
 
 // A link is worth a session once, for whoever opens it first, and only for some minutes.
 func TestLinksOpenOnce(t *testing.T) {
-	w := newWorld(t, usual, func(c *Config) { c.Automatic = false })
+	w := newFixture(t, usual, func(c *Config) { c.Automatic = false })
 	link := w.links.New()
 	if response, _ := w.ask("GET", link, current, []string{"Host: evil.example", page}, ""); response.StatusCode != http.StatusMisdirectedRequest || len(response.Cookies()) > 0 {
 		t.Errorf("under the name of somebody else: got %d with cookies %v", response.StatusCode, response.Cookies())
@@ -273,7 +273,7 @@ func TestLinksAreBounded(t *testing.T) {
 
 // Over TLS, and under names that a proxy publishes over TLS, a cookie never goes over the wire in the clear.
 func TestCookiesOfPublishedNamesAreSecure(t *testing.T) {
-	w := newWorld(t, usual, func(c *Config) { c.Hosts = []string{"prices.example.com"} })
+	w := newFixture(t, usual, func(c *Config) { c.Hosts = []string{"prices.example.com"} })
 	for host, want := range map[string]bool{"prices.example.com": true, w.addr: false} {
 		response, _ := w.ask("GET", w.links.New(), current, []string{"Host: " + host, page}, "")
 		if len(response.Cookies()) != 1 || response.Cookies()[0].Secure != want {

@@ -19,7 +19,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-func (w *world) decode(path string, into any) int {
+func (w *fixture) decode(path string, into any) int {
 	w.t.Helper()
 	response, err := http.Get(w.base + path)
 	w.must(err)
@@ -45,7 +45,7 @@ type answer struct {
 }
 
 // answer asks for all that can be asked as of an instant.
-func (w *world) answer(at time.Time) answer {
+func (w *fixture) answer(at time.Time) answer {
 	w.t.Helper()
 	var got struct {
 		Data struct{ Aggregated prices.Aggregated }
@@ -58,7 +58,7 @@ func (w *world) answer(at time.Time) answer {
 	return served
 }
 
-func (w *world) body(path string) string {
+func (w *fixture) body(path string) string {
 	w.t.Helper()
 	response, err := http.Get(w.base + path)
 	w.must(err)
@@ -69,7 +69,7 @@ func (w *world) body(path string) string {
 }
 
 // same reports what differs from what was served, asked for as of its instant.
-func (w *world) same(served answer) {
+func (w *fixture) same(served answer) {
 	w.t.Helper()
 	instant := "asOf=" + served.at.Format(time.RFC3339Nano)
 	for i, path := range asked {
@@ -93,7 +93,7 @@ func (w *world) same(served answer) {
 // was made from, must get that answer byte for byte, and nothing of a price that was not known yet; also when they ask later, and of a process that was not
 // there.
 func TestAsOfNeverLooksAhead(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.priceCache.RememberBy(func() time.Time { return w.now })
 	random := streamtest.Rand(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -137,7 +137,7 @@ func TestAsOfNeverLooksAhead(t *testing.T) {
 }
 
 // restart ends the process in good order, and begins another one, which remembers nothing.
-func (w *world) restart() {
+func (w *fixture) restart() {
 	ended, end := context.WithCancel(w.t.Context())
 	end()
 	w.must(w.priceCache.Steps().Run(ended, fmt.Sprint("process ", len(w.steps)), w, slog.New(slog.DiscardHandler)))
@@ -152,7 +152,7 @@ func (w *world) restart() {
 }
 
 // arrive publishes what the markets of a coin sent in a second, when its record comes.
-func (w *world) arrive(coin string, second, arrives time.Time) {
+func (w *fixture) arrive(coin string, second, arrives time.Time) {
 	w.now = second
 	rec := w.record(coin, false)
 	rec.GetPrice().Published = second.UnixNano()
@@ -162,7 +162,7 @@ func (w *world) arrive(coin string, second, arrives time.Time) {
 
 // Who was not there when a price was given goes by when it was written.
 func TestAsOfWithoutMemoryGoesByWhenAPriceWasWritten(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.now = start
 	w.market("bitcoin", []string{"kraken", "BTC/USD", "USD", "last=1"})
@@ -189,7 +189,7 @@ func TestAsOfWithoutMemoryGoesByWhenAPriceWasWritten(t *testing.T) {
 
 // Where the log has ended, what the tables have is all: records have their time in milliseconds, and now is finer.
 func TestAsOfBehindTheEndOfTheLog(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.now = start
 	w.market("bitcoin", []string{"kraken", "BTC/USD", "USD", "last=1"})
@@ -210,7 +210,7 @@ func TestAsOfBehindTheEndOfTheLog(t *testing.T) {
 // A price that an earlier version made is explained by that version, whatever the current one gives.
 func TestAPriceIsExplainedByTheMethodThatMadeIt(t *testing.T) {
 	for _, method := range []uint32{0, 1, 2, 3} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.run("now 2026-11-20T10:00:00Z")
 		for i, venue := range []string{"coinbase", "kraken", "okx"} {
 			w.market("bitcoin", []string{venue, "BTC-USD", "USD", fmt.Sprint("last=", 100+i), fmt.Sprint("bid=", 99+i), fmt.Sprint("ask=", 101+i)})

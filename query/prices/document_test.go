@@ -19,7 +19,7 @@ func TestAnswersMatchTheDocument(t *testing.T) {
 	}
 	checked := 0
 	for _, file := range files {
-		w := newWorld(t)
+		w := newFixture(t)
 		document := querytest.ReadDocument(t, w.base)
 		content, err := os.ReadFile(file)
 		if err != nil {

@@ -183,8 +183,8 @@ func (u *Unit) input(in *eventsv1.PriceInput, method uint32, made int64, accepte
 	quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
 	out := Input{
 		Provider: in.Provider, VenueSymbol: in.Symbol, Raw: in.Value, Basis: in.Basis, Bid: in.Bid, Ask: in.Ask, Last: in.Last,
-		Quote: quote, QuoteCoinID: quoteCoin, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), ReceivedAt: query.FormatTime(heard(in)),
-		AgeMs: (made - heard(in)) / int64(time.Millisecond), Accepted: in.Accepted, Reason: in.Reason, DeviationPct: deviation(in),
+		Quote: quote, QuoteCoinID: quoteCoin, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), ReceivedAt: query.FormatTime(received(in)),
+		AgeMs: (made - received(in)) / int64(time.Millisecond), Accepted: in.Accepted, Reason: in.Reason, DeviationPct: deviation(in),
 		FreshForMs: in.FreshFor / int64(time.Millisecond),
 		Offset:     Position{schemas.TopicTicksRaw, in.Partition, in.Offset},
 	}

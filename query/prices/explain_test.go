@@ -17,7 +17,7 @@ import (
 
 // TestEveryPastPriceIsReproduced explains random past prices; an altered one must be called a defect.
 func TestEveryPastPriceIsReproduced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	const published = 300
@@ -74,7 +74,7 @@ func TestEveryPastPriceIsReproduced(t *testing.T) {
 
 // TestRegionsAggregateByTheSameRule compares with the rule applied to the providers left over.
 func TestRegionsAggregateByTheSameRule(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.run("now 2026-11-20T10:00:00Z")
 	w.run("market bitcoin kraken BTC/USD USD last=100")
 	w.run("market bitcoin coinbase BTC-USD USD last=104")

@@ -14,8 +14,8 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// world is what a script sets up: markets, what was published of them, and a server over it.
-type world struct {
+// fixture is what a script sets up: markets, what was published of them, and a server over it.
+type fixture struct {
 	t          testing.TB
 	now        time.Time
 	priceCache *views.PriceCache
@@ -57,20 +57,20 @@ var providers = []views.Provider{
 		Quoted: []string{"https://reader.example/terms.md"}},
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{t: t, method: schemas.AggregateVersion, priceCache: views.NewPriceCache(coins), catalog: views.NewCatalog(coins),
+func newFixture(t testing.TB) *fixture {
+	w := &fixture{t: t, method: schemas.AggregateVersion, priceCache: views.NewPriceCache(coins), catalog: views.NewCatalog(coins),
 		markets: map[string][]*eventsv1.PriceInput{}, past: map[string][]*eventsv1.PriceRecord{}, restated: map[string]time.Time{}}
 	w.serve()
 	return w
 }
 
 // serve begins to answer from the price cache.
-func (w *world) serve() {
+func (w *fixture) serve() {
 	w.base = querytest.Serve(w.t, func() time.Time { return w.now }, prices.New(w.priceCache, w.catalog, views.NewConverter(w.priceCache, w.catalog, nil), w, providers).Endpoints())
 }
 
 // PricesOfSeconds implements prices.History over what the script published.
-func (w *world) PricesOfSeconds(_ context.Context, seconds []views.PriceSecond) (found []*eventsv1.PriceRecord, err error) {
+func (w *fixture) PricesOfSeconds(_ context.Context, seconds []views.PriceSecond) (found []*eventsv1.PriceRecord, err error) {
 	for _, s := range seconds {
 		for _, rec := range w.past[s.CoinID] {
 			if rec.GetPrice().Time == s.Second*int64(time.Second) {
@@ -82,7 +82,7 @@ func (w *world) PricesOfSeconds(_ context.Context, seconds []views.PriceSecond) 
 }
 
 // PricesPublishedAt implements prices.History over what the script published.
-func (w *world) PricesPublishedAt(_ context.Context, coins []string, at time.Time, served views.ServedPrices) (found []*eventsv1.PriceRecord, err error) {
+func (w *fixture) PricesPublishedAt(_ context.Context, coins []string, at time.Time, served views.ServedPrices) (found []*eventsv1.PriceRecord, err error) {
 	for _, id := range coins {
 		for i, kept := len(w.past[id])-1, w.past[id]; i >= 0; i-- {
 			p := kept[i].GetPrice()
@@ -101,7 +101,7 @@ func (w *world) PricesPublishedAt(_ context.Context, coins []string, at time.Tim
 }
 
 // PricesServed implements prices.History over what was recorded.
-func (w *world) PricesServed(_ context.Context, at time.Time) (served views.ServedPrices, err error) {
+func (w *fixture) PricesServed(_ context.Context, at time.Time) (served views.ServedPrices, err error) {
 	for _, s := range w.steps {
 		if p := s.GetPrices(); p != nil && s.Time <= at.UnixNano() {
 			if served == nil {
@@ -114,19 +114,19 @@ func (w *world) PricesServed(_ context.Context, at time.Time) (served views.Serv
 }
 
 // WriteServed implements views.ServedLog.
-func (w *world) WriteServed(_ context.Context, record *eventsv1.ServedRecord) error {
+func (w *fixture) WriteServed(_ context.Context, record *eventsv1.ServedRecord) error {
 	w.steps, w.recorded = append(w.steps, record.Steps...), time.Unix(0, record.Time)
 	return nil
 }
 
 // ServedWritten implements prices.History.
-func (w *world) ServedWritten(context.Context) (time.Time, error) { return w.recorded, nil }
+func (w *fixture) ServedWritten(context.Context) (time.Time, error) { return w.recorded, nil }
 
 // OldestPrice implements prices.History.
-func (w *world) OldestPrice(context.Context, time.Time) (int64, error) { return w.oldest, nil }
+func (w *fixture) OldestPrice(context.Context, time.Time) (int64, error) { return w.oldest, nil }
 
-// Restated implements prices.History over what a script says was.
-func (w *world) Restated(_ context.Context, _, coins []string, _, _, after time.Time) (last time.Time, err error) {
+// Restated implements prices.History over what a script states was.
+func (w *fixture) Restated(_ context.Context, _, coins []string, _, _, after time.Time) (last time.Time, err error) {
 	for _, coin := range coins {
 		if at := w.restated[coin]; at.After(after) && at.After(last) {
 			last = at
@@ -136,10 +136,10 @@ func (w *world) Restated(_ context.Context, _, coins []string, _, _, after time.
 }
 
 // PricesWritten implements prices.History.
-func (w *world) PricesWritten(context.Context) (map[int32]time.Time, error) { return w.written, nil }
+func (w *fixture) PricesWritten(context.Context) (map[int32]time.Time, error) { return w.written, nil }
 
 // run does one line of a script and returns what it answers.
-func (w *world) run(line string) string {
+func (w *fixture) run(line string) string {
 	words := strings.Fields(line)
 	switch words[0] {
 	case "now":
@@ -177,26 +177,26 @@ func (w *world) run(line string) string {
 	return ""
 }
 
-func (w *world) pulse() {
+func (w *fixture) pulse() {
 	w.offset++
 	pulse := &eventsv1.Pulse{Now: w.now.UnixNano(), Watermark: w.now.UnixNano()}
 	w.must(w.priceCache.Apply(stream.TailRecord{Offset: w.offset, Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
 }
 
 // market sets what a market sends: provider, its symbol, the quote, then name=value.
-func (w *world) market(coin string, words []string) {
+func (w *fixture) market(coin string, words []string) {
 	w.offset++
 	in := &eventsv1.PriceInput{Provider: words[0], Symbol: words[1], QuoteId: words[2], Rate: 1, Offset: w.offset}
-	heard := w.now.UnixNano()
+	received := w.now.UnixNano()
 	for _, word := range words[3:] {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
 		case "bid":
-			in.Bid, in.QuoteHeard = w.number(value), heard
+			in.Bid, in.QuoteHeard = w.number(value), received
 		case "ask":
 			in.Ask = w.number(value)
 		case "last":
-			in.Last, in.LastHeard, in.EventTime = w.number(value), heard, heard-int64(40*time.Millisecond)
+			in.Last, in.LastHeard, in.EventTime = w.number(value), received, received-int64(40*time.Millisecond)
 		case "rate":
 			in.Rate = w.number(value)
 			in.Unpriced = in.Rate == 0
@@ -216,16 +216,16 @@ func (w *world) market(coin string, words []string) {
 }
 
 // price publishes what the markets of a coin send now, as the fold does.
-func (w *world) price(coin string, simulated bool) { w.publish(w.record(coin, simulated)) }
+func (w *fixture) price(coin string, simulated bool) { w.publish(w.record(coin, simulated)) }
 
-func (w *world) publish(rec *eventsv1.PriceRecord) {
+func (w *fixture) publish(rec *eventsv1.PriceRecord) {
 	coin := rec.GetPrice().CoinId
 	w.past[coin] = append(w.past[coin], rec)
 	w.must(querytest.ApplyPrice(w.priceCache, stream.TailRecord{Offset: rec.Mark.Offset, Marked: rec}))
 }
 
 // record is the price that the markets of a coin give now.
-func (w *world) record(coin string, simulated bool) *eventsv1.PriceRecord {
+func (w *fixture) record(coin string, simulated bool) *eventsv1.PriceRecord {
 	var inputs []*eventsv1.PriceInput
 	for _, in := range w.markets[coin] {
 		copied := &eventsv1.PriceInput{}
@@ -251,9 +251,9 @@ func (w *world) record(coin string, simulated bool) *eventsv1.PriceRecord {
 	}
 }
 
-func (w *world) number(word string) float64 { return querytest.Number(w.t, word) }
+func (w *fixture) number(word string) float64 { return querytest.Number(w.t, word) }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -261,5 +261,5 @@ func (w *world) must(err error) {
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).run })
 }

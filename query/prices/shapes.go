@@ -80,7 +80,7 @@ func (u *Unit) rows(symbol string, inputs []*eventsv1.PriceInput, simulated bool
 	for i, in := range inputs {
 		quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
 		all[i] = Row{
-			Provider: in.Provider, Symbol: symbol, Category: "price", UpdatedAt: query.FormatTime(heard(in)),
+			Provider: in.Provider, Symbol: symbol, Category: "price", UpdatedAt: query.FormatTime(received(in)),
 			VenueSymbol: in.Symbol, Quote: quote, QuoteCoinID: quoteCoin, Raw: in.Value, Basis: in.Basis, RateUsed: in.Rate,
 			Accepted: in.Accepted, Reason: in.Reason, DeviationPct: deviation(in), Simulated: simulated,
 		}
@@ -99,8 +99,8 @@ func deviation(in *eventsv1.PriceInput) *float64 {
 	return nil
 }
 
-// heard is when a market was last received.
-func heard(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }
+// received is when a market was last received.
+func received(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }
 
 // find turns what a path names into a coin.
 func (u *Unit) find(snapshot *views.Snapshot, name string) (views.Named, error) {

@@ -27,8 +27,8 @@ const (
 	goodPercent = 95
 )
 
-// heard is what the current prices show of an exchange.
-type heard struct {
+// received is what the current prices show of an exchange.
+type received struct {
 	// last is when any of its markets was received, Unix nanoseconds.
 	last int64
 	// coins have a fresh market of it, by id.
@@ -36,8 +36,8 @@ type heard struct {
 }
 
 // listen goes through the inputs of all current prices.
-func (u *Unit) listen(now time.Time) map[string]heard {
-	byVenue := map[string]heard{}
+func (u *Unit) listen(now time.Time) map[string]received {
+	byVenue := map[string]received{}
 	u.priceCache.Entries(func(e *views.Entry) {
 		for _, in := range e.Latest.Inputs {
 			h, at := byVenue[in.Provider], max(in.LastHeard, in.QuoteHeard)
@@ -55,7 +55,7 @@ func (u *Unit) listen(now time.Time) map[string]heard {
 }
 
 // describe puts together what a provider declares and how reading it goes.
-func (u *Unit) describe(n *eventsv1.SourceNotice, h views.SourceHealth, prices heard, now time.Time) views.ProviderState {
+func (u *Unit) describe(n *eventsv1.SourceNotice, h views.SourceHealth, prices received, now time.Time) views.ProviderState {
 	p := views.ProviderState{
 		Slug: n.Source, Name: n.Name, Categories: append([]string{}, n.Kinds...), Kind: kindReference,
 		Source:      views.ProviderSource{Transport: "poll", URL: n.Url, Docs: n.Terms, License: n.License},
@@ -92,7 +92,7 @@ func setRequests(p *views.ProviderState, h views.SourceHealth) {
 	}
 }
 
-func exchangeStatus(n *eventsv1.SourceNotice, prices heard, now time.Time) string {
+func exchangeStatus(n *eventsv1.SourceNotice, prices received, now time.Time) string {
 	switch silent := time.Duration(now.UnixNano() - prices.last); {
 	case !n.Enabled:
 		return disabled

@@ -92,12 +92,12 @@ func (u *Unit) All(ctx context.Context, now time.Time) ([]views.ProviderState, e
 	if err != nil {
 		return nil, err
 	}
-	snapshot, heard, rated := u.catalog.Snapshot(), u.listen(now), u.ratedAt(now)
+	snapshot, received, rated := u.catalog.Snapshot(), u.listen(now), u.ratedAt(now)
 	all := []views.ProviderState{}
 	for _, n := range u.declared(snapshot) {
 		if rated[n.Source] == nil || slices.Contains(n.Kinds, categoryPrice) {
-			p := u.describe(n, health[n.Source], heard[n.Source], now)
-			rated[n.Source].join(&p, snapshot, health, heard[n.Source])
+			p := u.describe(n, health[n.Source], received[n.Source], now)
+			rated[n.Source].join(&p, snapshot, health, received[n.Source])
 			all = append(all, p)
 			delete(rated, n.Source)
 		}

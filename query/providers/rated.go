@@ -86,7 +86,7 @@ func (r *rated) counts() []string {
 var worst = []string{disabled, healthy, degraded, down}
 
 // join adds to an exchange what it pays and asks; nil adds nothing.
-func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health map[string]views.SourceHealth, prices heard) {
+func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health map[string]views.SourceHealth, prices received) {
 	if r == nil {
 		return
 	}
@@ -94,9 +94,9 @@ func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health ma
 	if status := r.status(snapshot.Notices[source], health[source]); slices.Index(worst, status) > slices.Index(worst, p.Status) {
 		p.Status = status
 	}
-	heardLast := p.LastSuccess
+	receivedLast := p.LastSuccess
 	setRequests(p, health[source])
-	p.LastSuccess = heardLast // prices come more often
+	p.LastSuccess = receivedLast // prices come more often
 	p.Categories = append(r.counts(), p.Categories...)
 	p.RateCount = r.counted
 	coins := maps.Clone(r.coins)

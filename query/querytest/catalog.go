@@ -14,7 +14,7 @@ import (
 
 // Said publishes what sources state, which is in the catalog and in the store; it is seen from the next clock of
 // the sources or minute on.
-func (w *World) Said(rec *eventsv1.ReferenceRecord) {
+func (w *Fixture) Said(rec *eventsv1.ReferenceRecord) {
 	offset := w.Offset()
 	value, err := rec.MarshalVT()
 	w.Must(err)
@@ -27,14 +27,14 @@ func (w *World) Said(rec *eventsv1.ReferenceRecord) {
 }
 
 // Minute publishes the end of a minute of the markets fold, and a clock of the sources at that time.
-func (w *World) Minute(at time.Time) {
+func (w *Fixture) Minute(at time.Time) {
 	w.Said(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at.UnixNano()}}})
 	pulse := &eventsv1.Pulse{Now: at.UnixNano(), Watermark: at.UnixNano()}
 	w.Folded(at, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: pulse}})
 }
 
 // Folded publishes a record of the markets fold, which is in the catalog and in the store.
-func (w *World) Folded(at time.Time, rec *eventsv1.MarketRecord) {
+func (w *Fixture) Folded(at time.Time, rec *eventsv1.MarketRecord) {
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at.Unix() / 60, Index: uint32(w.Offset())}
 	offset := w.Offset()
 	if w.Store != nil {
@@ -45,26 +45,26 @@ func (w *World) Folded(at time.Time, rec *eventsv1.MarketRecord) {
 	w.Must(w.Catalog.ApplyMarkets(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
-func (w *World) said(text string) {
+func (w *Fixture) said(text string) {
 	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1}
 	w.read(text, rec)
 	w.Said(rec)
 }
 
-func (w *World) row(text string) {
+func (w *Fixture) row(text string) {
 	row := &eventsv1.Market{Time: w.Now.UnixNano()}
 	w.read(text, row)
 	w.Folded(time.Unix(0, row.Time), &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: row}})
 }
 
-func (w *World) summary(text string) {
+func (w *Fixture) summary(text string) {
 	summary := &eventsv1.Summary{Time: w.Now.UnixNano()}
 	w.read(text, summary)
 	w.Folded(time.Unix(0, summary.Time), &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: summary}})
 }
 
 // read merges a text into a message, whose own values are kept where the text gives none.
-func (w *World) read(text string, into proto.Message) {
+func (w *Fixture) read(text string, into proto.Message) {
 	message := into.ProtoReflect().New().Interface()
 	if err := prototext.Unmarshal([]byte(text), message); err != nil {
 		w.T.Fatalf("script: reading %q: %v", text, err)

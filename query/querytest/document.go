@@ -40,7 +40,7 @@ func ReadDocument(t testing.TB, base string) *Document {
 }
 
 // Operation is the one that a request goes to, nil where the document knows none: fixed words come before parameters,
-// and a slash at the end is none.
+// and a slash at the end is not one.
 func (d *Document) Operation(method, path string) *openapi3.Operation {
 	path, _, _ = strings.Cut(path, "?")
 	words := strings.Split(strings.TrimSuffix(path, "/"), "/")
@@ -77,7 +77,7 @@ func restOfPath(operation *openapi3.Operation) bool {
 	})
 }
 
-// Fault reports how an answer is none that the document describes for an operation; nil where it is one.
+// Fault reports how an answer is not one that the document describes for an operation; nil where it is one.
 func Fault(operation *openapi3.Operation, response *http.Response, body []byte) error {
 	described := operation.Responses.Value(strconv.Itoa(response.StatusCode))
 	if described == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// variant publishes a variant of an earn product, as text, as the fold says it in the minute of the clock. What hangs on
-// others follows from them, and the highest APY is the only one unless the script says more.
-func (w *World) variant(text string) {
+// variant publishes a variant of an earn product, as text, as the fold states it in the minute of the clock. What hangs on
+// others follows from them, and the highest APY is the only one unless the script states more.
+func (w *Fixture) variant(text string) {
 	v := &eventsv1.EarnVariant{}
 	w.read(text, v)
 	minute := w.Now.Truncate(time.Minute).UnixNano()
@@ -26,20 +26,20 @@ func (w *World) variant(text string) {
 }
 
 // change publishes a change of an earn product's terms, as text.
-func (w *World) change(text string) {
+func (w *Fixture) change(text string) {
 	c := &eventsv1.EarnChange{Time: w.Now.Truncate(time.Minute).UnixNano(), Category: schemas.RateLending}
 	w.read(text, c)
 	w.earned(true, &eventsv1.EarnRecord{Body: &eventsv1.EarnRecord_Change{Change: c}})
 }
 
 // fixing publishes a fixing of the benchmark, as text: one of the fold, or one that an operator wrote.
-func (w *World) fixing(folded bool, text string) {
+func (w *Fixture) fixing(folded bool, text string) {
 	f := &eventsv1.EarnFixing{Time: w.Now.Truncate(time.Minute).UnixNano(), MethodologyVersion: schemas.EarnMethodology}
 	w.read(text, f)
 	w.earned(folded, &eventsv1.EarnRecord{Body: &eventsv1.EarnRecord_Fixing{Fixing: f}})
 }
 
-func (w *World) earned(folded bool, rec *eventsv1.EarnRecord) {
+func (w *Fixture) earned(folded bool, rec *eventsv1.EarnRecord) {
 	offset := w.Offset()
 	if folded {
 		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: w.Now.Truncate(time.Minute).UnixNano()}

@@ -26,7 +26,7 @@ const (
 	loadFor         = 2 * time.Second
 )
 
-// Load makes a test's binary the load of Measure where that started it, and says so: a process of its own, so that
+// Load makes a test's binary the load of Measure where that started it, and reports it: a process of its own, so that
 // what it costs is not the server's. It is called first in TestMain.
 func Load() bool {
 	target := os.Getenv(loadVariable)

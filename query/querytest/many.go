@@ -10,7 +10,7 @@ import (
 )
 
 // ManyCoins lets a source list n coins, coin1 to coinN, and report the details of each, as long as those of real ones.
-func ManyCoins(w *World, n int) {
+func ManyCoins(w *Fixture, n int) {
 	at := w.Now.UnixNano()
 	for i := range n {
 		listed := &eventsv1.Coin{Source: "coingecko", SourceId: fmt.Sprintf("coin%d", i+1), Part: "list", Symbol: fmt.Sprintf("c%d", i), Name: fmt.Sprintf("Coin %d", i+1), IngestTime: at}
@@ -33,7 +33,7 @@ func ManyCoins(w *World, n int) {
 }
 
 // ManyRows ends a minute in which four of five of the n coins had a row; each fifth is known by name alone.
-func ManyRows(w *World, n int) {
+func ManyRows(w *Fixture, n int) {
 	at := w.Now.UnixNano()
 	of := func(v float64) *float64 { return &v }
 	rank := uint32(0)

@@ -11,7 +11,7 @@ import (
 )
 
 // RateFolded publishes a record of the apy fold, which is in the book and in the store.
-func (w *World) RateFolded(rec *eventsv1.RateRecord) {
+func (w *Fixture) RateFolded(rec *eventsv1.RateRecord) {
 	offset := w.Offset()
 	rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: w.Now.Unix() / 60, Index: uint32(offset)}
 	if w.Store != nil {
@@ -22,9 +22,9 @@ func (w *World) RateFolded(rec *eventsv1.RateRecord) {
 	w.Must(w.Yields.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
-// rate publishes what a provider pays or asks, reported by itself in a pool named after its symbol unless the script says
+// rate publishes what a provider pays or asks, reported by itself in a pool named after its symbol unless the script states
 // otherwise.
-func (w *World) rate(words []string) {
+func (w *Fixture) rate(words []string) {
 	now := w.Now.UnixNano()
 	symbol := strings.ToUpper(words[2])
 	if coin, ok := w.Prices.Coins().ByID(words[2]); ok {
@@ -99,7 +99,7 @@ func (w *World) rate(words []string) {
 }
 
 // rollup publishes what a rate did in an hour or a day.
-func (w *World) rollup(words []string) {
+func (w *Fixture) rollup(words []string) {
 	r := &eventsv1.RateRollup{
 		Provider: words[0], Source: words[0], Category: words[1], CoinId: words[2], Start: w.Time(words[3]).UnixNano(), Interval: uint32(w.Integer(words[4])),
 		Open: w.Number(words[5]), High: w.Number(words[6]), Low: w.Number(words[7]), Close: w.Number(words[8]), Mean: w.Number(words[9]), N: uint32(w.Integer(words[10])),

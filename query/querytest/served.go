@@ -25,7 +25,7 @@ type Answered struct {
 }
 
 // Ask asks paths, each of which ends with what a parameter may follow; past asks for what was answered at the instant.
-func (w *World) Ask(at time.Time, past bool, paths []string) Answered {
+func (w *Fixture) Ask(at time.Time, past bool, paths []string) Answered {
 	w.T.Helper()
 	a := Answered{At: at}
 	for _, path := range paths {
@@ -38,7 +38,7 @@ func (w *World) Ask(at time.Time, past bool, paths []string) Answered {
 }
 
 // Get is the answer to a path, with its status before it.
-func (w *World) Get(path string) string {
+func (w *Fixture) Get(path string) string {
 	w.T.Helper()
 	response, err := http.Get(w.Base() + path)
 	w.Must(err)
@@ -49,7 +49,7 @@ func (w *World) Get(path string) string {
 }
 
 // Log is a log of the test's own, with all topics, and who writes to it.
-func (w *World) Log() (*views.Log, *kgo.Client) {
+func (w *Fixture) Log() (*views.Log, *kgo.Client) {
 	w.T.Helper()
 	reach := stream.Config{Brokers: []string{streamtest.Kfake(w.T)}, ClientID: "test"}
 	client, err := reach.NewProducer()
@@ -60,14 +60,14 @@ func (w *World) Log() (*views.Log, *kgo.Client) {
 }
 
 // RecordServed keeps the steps of a process in the store, as one that ends writes them to the log.
-func (w *World) RecordServed(steps *views.ServedSteps, replica string) {
+func (w *Fixture) RecordServed(steps *views.ServedSteps, replica string) {
 	w.T.Helper()
 	ended, end := context.WithCancel(w.T.Context())
 	end()
 	w.Must(steps.Run(ended, replica, servedRecorder{w}, slog.New(slog.DiscardHandler)))
 }
 
-type servedRecorder struct{ w *World }
+type servedRecorder struct{ w *Fixture }
 
 func (r servedRecorder) WriteServed(ctx context.Context, record *eventsv1.ServedRecord) error {
 	var b rows.Batch

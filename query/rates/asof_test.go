@@ -26,9 +26,9 @@ var asked = []string{
 	"/api/v1/rates?category=lending&provider=aave&symbol=eth&", "/api/v1/rates/summary?category=staking&",
 }
 
-// pastWorld is a log with what folds of minutes wrote, and processes that read it as its clock goes.
-type pastWorld struct {
-	*querytest.World
+// pastFixture is a log with what folds of minutes wrote, and processes that read it as its clock goes.
+type pastFixture struct {
+	*querytest.Fixture
 	client *kgo.Client
 	log    *views.Log
 	index  uint32
@@ -41,7 +41,7 @@ type minuteRecord interface {
 }
 
 // write writes what a fold made of a minute to the log, and returns it as a tail hands it over.
-func (w *pastWorld) write(topic string, end time.Time, records ...minuteRecord) (read []views.TailRecord) {
+func (w *pastFixture) write(topic string, end time.Time, records ...minuteRecord) (read []views.TailRecord) {
 	w.T.Helper()
 	var written []*kgo.Record
 	for _, rec := range records {
@@ -56,34 +56,34 @@ func (w *pastWorld) write(topic string, end time.Time, records ...minuteRecord) 
 	return read
 }
 
-func (w *pastWorld) mark(end time.Time) *eventsv1.Mark {
+func (w *pastFixture) mark(end time.Time) *eventsv1.Mark {
 	w.index++
 	return &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano(), Index: w.index}
 }
 
 // process begins to answer, without anything read.
-func (w *pastWorld) process() *views.ServedSteps {
+func (w *pastFixture) process() *views.ServedSteps {
 	w.Yields, w.Catalog = views.NewYieldStore(), views.NewCatalog(w.Prices.Coins())
 	steps, now := views.NewPriceCache(w.Prices.Coins()).Steps(), func() time.Time { return w.Now }
 	w.Yields.RememberBy(now, steps)
 	w.Catalog.RememberBy(now, steps)
-	w.World.Serve(rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{Yields: views.NewPastYields(w.Yields, w.log, w.History()),
+	w.Fixture.Serve(rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{Yields: views.NewPastYields(w.Yields, w.log, w.History()),
 		Rows: views.NewPastRows(w.Catalog, w.log, w.History()), Prices: w.History()}, views.NewRateCharts(w.Yields, w.History()), states{}, venues).Endpoints())
 	return steps
 }
 
 // offers are what a fold writes of the rates of a minute: some reported, some of them ended.
-func (w *pastWorld) offers(random *rand.Rand, end time.Time) (records []minuteRecord) {
+func (w *pastFixture) offers(random *rand.Rand, end time.Time) (records []minuteRecord) {
 	for _, provider := range []string{"aave", "lido", "okx"} {
 		for _, category := range []string{schemas.RateLending, schemas.RateStaking, schemas.RateBorrowing} {
 			for i, coin := range []string{"bitcoin", "ethereum", "solana", "nobody-knows"} {
 				if random.IntN(3) == 0 {
 					continue
 				}
-				heard := end.Add(-time.Duration(random.Int64N(int64(time.Minute)))).UnixNano()
+				received := end.Add(-time.Duration(random.Int64N(int64(time.Minute)))).UnixNano()
 				records = append(records, &eventsv1.RateRecord{Mark: w.mark(end), Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{
 					Provider: provider, Source: provider, Category: category, CoinId: coin, Symbol: "S", ProviderSymbol: "S", Pool: fmt.Sprint(coin, i%2), Apy: random.Float64() * 9, Time: end.UnixNano(),
-					Heard: heard, Ended: random.IntN(9) == 0, Said: &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: int64(40 * time.Second), IngestTime: heard}}}})
+					Heard: received, Ended: random.IntN(9) == 0, Said: &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: int64(40 * time.Second), IngestTime: received}}}})
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func (w *pastWorld) offers(random *rand.Rand, end time.Time) (records []minuteRe
 }
 
 // ranked are what a fold writes of the rows of a minute.
-func (w *pastWorld) ranked(random *rand.Rand, end time.Time) (records []minuteRecord) {
+func (w *pastFixture) ranked(random *rand.Rand, end time.Time) (records []minuteRecord) {
 	ranks := random.Perm(3)
 	for i, coin := range []string{"bitcoin", "ethereum", "solana"} {
 		records = append(records, &eventsv1.MarketRecord{Mark: w.mark(end), Body: &eventsv1.MarketRecord_Market{Market: &eventsv1.Market{CoinId: coin, Time: end.UnixNano(),
@@ -116,13 +116,13 @@ func (a agedPrices) OldestPrice(context.Context, time.Time) (int64, error) {
 
 // An answer with yields and a price names the instant from which on both are kept, and yields alone theirs.
 func TestYieldsWithAPriceAreKeptAsLongAsBoth(t *testing.T) {
-	w := &pastWorld{World: newWorld(t)}
+	w := &pastFixture{Fixture: newFixture(t)}
 	w.log, w.client = w.Log()
 	w.Open(enginetest.Migrated(t))
 	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = begin.Add(time.Hour)
 	aged := agedPrices{w.History(), begin.Add(30 * time.Minute)}
-	w.World.Serve(rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{Yields: views.NewPastYields(w.Yields, w.log, w.History()),
+	w.Fixture.Serve(rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{Yields: views.NewPastYields(w.Yields, w.log, w.History()),
 		Rows: views.NewPastRows(w.Catalog, w.log, w.History()), Prices: aged}, views.NewRateCharts(w.Yields, w.History()), states{}, venues).Endpoints())
 	for path, want := range map[string]string{
 		"/api/v1/rates/eth?asOf=" + begin.Format(time.RFC3339):                `"availableFrom":"` + aged.since.Format("2006-01-02T15:04:05.000Z"),
@@ -139,7 +139,7 @@ func TestYieldsWithAPriceAreKeptAsLongAsBoth(t *testing.T) {
 // in which each minute lies before it is served, and those to come beside it.
 func TestYieldsAsTheyWereServed(t *testing.T) {
 	random := streamtest.Rand(t)
-	w := &pastWorld{World: newWorld(t)}
+	w := &pastFixture{Fixture: newFixture(t)}
 	w.log, w.client = w.Log()
 	w.Open(enginetest.Migrated(t))
 	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

@@ -76,9 +76,9 @@ func BenchmarkFirstReader_AfterAMinute(b *testing.B) {
 	}
 }
 
-// many is a world with the largest 500 coins of the table.
-func many(b *testing.B) *querytest.World {
-	w := querytest.NewWorld(b, schemas.Coins())
+// many is a fixture with the largest 500 coins of the table.
+func many(b *testing.B) *querytest.Fixture {
+	w := querytest.NewFixture(b, schemas.Coins())
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	past := stored{w}
 	w.Serve(rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
@@ -99,7 +99,7 @@ func many(b *testing.B) *querytest.World {
 }
 
 // fill publishes 8,000 rates of 100 providers.
-func fill(w *querytest.World) {
+func fill(w *querytest.Fixture) {
 	coins := w.Prices.Coins().All()
 	at := w.Now.UnixNano()
 	for i := range 8_000 {

@@ -10,7 +10,7 @@ import (
 // Each rate is worked out again by the version of the rule that its row names. A row that a newer version made is shown as it
 // is and not called wrong; a row of a known version that comes out otherwise is.
 func TestARateIsExplainedByTheRuleThatMadeIt(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, line := range []string{
 		"now 2026-11-20T10:00:00Z",
 		"rate unnamed lending ethereum 0 raw=12,apr_percent,monthly",

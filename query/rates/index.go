@@ -44,7 +44,7 @@ type coinRates struct {
 	id, symbol string
 	// own is the coin in the price cache's table; its rank is 0 where it is not there.
 	own schemas.Coin
-	// place orders coins: by rank, those without one behind.
+	// place orders coins: by rank, those without one last.
 	place int
 	rates []*rate
 	// held are answers of this coin alone.

@@ -237,7 +237,7 @@ func toPoint(coin *coinRates, p views.RatePoint, step time.Duration) PastEntry {
 	} else {
 		e.ID = rateID(p.Source, p.Category, p.Pool)
 	}
-	if p.APR != nil && *p.APR == p.Close { // what is reported as an APY says nothing else
+	if p.APR != nil && *p.APR == p.Close { // what is reported as an APY has no other value
 		e.Metadata.APR = nil
 	}
 	if step > 0 {

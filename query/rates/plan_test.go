@@ -17,7 +17,7 @@ import (
 
 // Those without a key are served as the plan Free, which looks back seven days; a longer window is cut, and the answer states so.
 func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Run("now 2026-11-20T10:00:00Z")
 	w.Run("rate lido staking ethereum 2.5")
 	w.Run("rated 2026-11-20T10:00:00Z")

@@ -38,7 +38,7 @@ func (u *Unit) pricesOf(coin *coinRates, e *views.Entry, provider string) []Entr
 		quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
 		rows = append(rows, Entry{
 			ID: rateID(in.Provider, categoryPrice, in.Symbol), Provider: in.Provider, ProviderName: u.venues[in.Provider].Name, Symbol: coin.symbol, Category: categoryPrice, Rate: in.PriceUsd,
-			CoinID: coin.id, ProviderSymbol: in.Symbol, UnitType: unitAbsolute, UnitSymbol: "USD", LastUpdated: query.FormatTime(heard(in)),
+			CoinID: coin.id, ProviderSymbol: in.Symbol, UnitType: unitAbsolute, UnitSymbol: "USD", LastUpdated: query.FormatTime(received(in)),
 			Metadata: &Metadata{Raw: strconv.FormatFloat(in.Value, 'g', -1, 64), RawUnit: quote, Quote: quote, QuoteCoinID: quoteCoin, Pair: coin.symbol + "/" + quote,
 				Basis: in.Basis, RateUsed: in.Rate, ObservedAt: query.FormatTime(in.EventTime), Simulated: e.Latest.Simulated},
 		})
@@ -49,5 +49,5 @@ func (u *Unit) pricesOf(coin *coinRates, e *views.Entry, provider string) []Entr
 	return rows
 }
 
-// heard is when a market was last received.
-func heard(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }
+// received is when a market was last received.
+func received(in *eventsv1.PriceInput) int64 { return max(in.LastHeard, in.QuoteHeard) }

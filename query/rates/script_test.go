@@ -28,8 +28,8 @@ var venues = []views.Provider{
 	{Slug: "okx", Name: "OKX"},
 }
 
-func newWorld(t testing.TB) *querytest.World {
-	w := querytest.NewWorld(t, querytest.Coins(
+func newFixture(t testing.TB) *querytest.Fixture {
+	w := querytest.NewFixture(t, querytest.Coins(
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT",
 		"ethereum,ETH,Ethereum,2,coin,,",
 		"tether,USDT,Tether,3,stablecoin,USD,",
@@ -44,7 +44,7 @@ func newWorld(t testing.TB) *querytest.World {
 	return w
 }
 
-// states replace the unit of providers, which is no neighbour of this one.
+// states replace the unit of providers, which is not a neighbour of this one.
 type states struct{}
 
 func (states) All(context.Context, time.Time) ([]views.ProviderState, error) {
@@ -56,8 +56,8 @@ func (states) All(context.Context, time.Time) ([]views.ProviderState, error) {
 	}, nil
 }
 
-// stored is the world's store; where none is open, which takes seconds, nothing is kept.
-type stored struct{ w *querytest.World }
+// stored is the fixture's store; where none is open, which takes seconds, nothing is kept.
+type stored struct{ w *querytest.Fixture }
 
 func (s stored) RateHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error) {
 	if s.w.Store == nil {
@@ -89,7 +89,7 @@ func (s stored) RateSeries(ctx context.Context, q views.RateQuery) ([]views.Rate
 }
 
 // reportAfterwards publishes what a provider reports of its rate in the past, of the pool that is named after the coin's symbol.
-func reportAfterwards(w *querytest.World, words []string) {
+func reportAfterwards(w *querytest.Fixture, words []string) {
 	coin, ok := w.Prices.Coins().ByID(words[2])
 	if !ok {
 		w.T.Fatalf("script: no coin %q", words[2])
@@ -103,7 +103,7 @@ func reportAfterwards(w *querytest.World, words []string) {
 }
 
 // priced publishes the price of a coin, made of what markets send now.
-func priced(w *querytest.World, coin string, markets []string) {
+func priced(w *querytest.Fixture, coin string, markets []string) {
 	var inputs []*eventsv1.PriceInput
 	for _, market := range markets {
 		parts := strings.Split(market, ":")
@@ -123,5 +123,5 @@ func priced(w *querytest.World, coin string, markets []string) {
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

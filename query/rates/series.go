@@ -172,7 +172,7 @@ func (u *Unit) fill(body *SeriesBody, ix *index, chart views.RateChart, read vie
 	return slices.ContainsFunc(body.Data.Series, func(s Series) bool { return s.Simulated })
 }
 
-// locked is what orders series, unknown behind none.
+// locked is what orders series, unknown after none.
 func locked(s Series) float64 {
 	if s.TVLUSD == nil {
 		return math.Inf(-1)

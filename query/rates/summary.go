@@ -138,7 +138,7 @@ func (u *Unit) encodePrice(coin *coinRates, e *views.Entry) ([]byte, error) {
 	for _, in := range e.Latest.Inputs {
 		if in.Accepted {
 			values = append(values, in.PriceUsd)
-			newest = max(newest, heard(in))
+			newest = max(newest, received(in))
 		}
 	}
 	if len(values) == 0 {

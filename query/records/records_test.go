@@ -79,8 +79,8 @@ func (l *log) archive(topic string, partition int32, next int64) {
 	}
 }
 
-func (l *log) serve() *querytest.World {
-	w := querytest.NewWorld(l.t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+func (l *log) serve() *querytest.Fixture {
+	w := querytest.NewFixture(l.t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	w.Now = time.UnixMilli(at).UTC()
 	rules := map[string]archive.Rule{}
 	for _, topic := range schemas.Topics {

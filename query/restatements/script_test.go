@@ -10,13 +10,13 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-func newWorld(t testing.TB) *querytest.World {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))
+func newFixture(t testing.TB) *querytest.Fixture {
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))
 	w.Open(enginetest.Migrated(t))
 	w.Serve(restatements.New(w.Catalog, w.History(), func() bool { return false }).Endpoints())
 	return w
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

@@ -50,7 +50,7 @@ func TestAStatementIsSentWithItsLimits(t *testing.T) {
 	}
 }
 
-// A server that is away, that does not know the user, or that is none is the operator's to mend: callers are asked to come again, and
+// A server that is away, that does not know the user, or that is not a server is the operator's to mend: callers are asked to come again, and
 // the log states why.
 func TestAServerThatCannotBeAskedIsNoFaultOfTheStatement(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -78,7 +78,7 @@ func TestStatementsAreReadInEveryForm(t *testing.T) {
 	}
 }
 
-// What the engine says is reported with its place in the statement as it was sent, in characters. The texts are the engine's own.
+// What the engine states is reported with its place in the statement as it was sent, in characters. The texts are the engine's own.
 func TestFaultsAreReportedByTheirPlace(t *testing.T) {
 	for _, c := range []struct {
 		statement, text, code string

@@ -22,9 +22,9 @@ import (
 // asked are the requests that answer the past.
 var asked = []string{"/api/v1/stablecoins/index?", "/api/v1/stablecoins/index?limit=2&"}
 
-// pastWorld is a log with what pegs are made of, and processes that read it as its clock goes.
-type pastWorld struct {
-	*querytest.World
+// pastFixture is a log with what pegs are made of, and processes that read it as its clock goes.
+type pastFixture struct {
+	*querytest.Fixture
 	random *rand.Rand
 	log    *views.Log
 	client *kgo.Client
@@ -33,7 +33,7 @@ type pastWorld struct {
 }
 
 // write writes a record to the log, and returns it as a tail hands it over.
-func (w *pastWorld) write(topic string, at time.Time, rec interface{ MarshalVT() ([]byte, error) }) views.TailRecord {
+func (w *pastFixture) write(topic string, at time.Time, rec interface{ MarshalVT() ([]byte, error) }) views.TailRecord {
 	w.T.Helper()
 	value, err := rec.MarshalVT()
 	w.Must(err)
@@ -45,7 +45,7 @@ func (w *pastWorld) write(topic string, at time.Time, rec interface{ MarshalVT()
 }
 
 // process begins to answer, with nothing read.
-func (w *pastWorld) process() *views.ServedSteps {
+func (w *pastFixture) process() *views.ServedSteps {
 	now := func() time.Time { return w.Now }
 	w.Prices, w.Catalog = views.NewPriceCache(w.Prices.Coins()), views.NewCatalog(w.Prices.Coins())
 	steps := w.Prices.Steps()
@@ -59,10 +59,10 @@ func (w *pastWorld) process() *views.ServedSteps {
 }
 
 // near is a number about 1.
-func (w *pastWorld) near() float64 { return 0.98 + 0.04*w.random.Float64() }
+func (w *pastFixture) near() float64 { return 0.98 + 0.04*w.random.Float64() }
 
 // stated is something that a source states at random.
-func (w *pastWorld) stated(kind int) *eventsv1.ReferenceRecord {
+func (w *pastFixture) stated(kind int) *eventsv1.ReferenceRecord {
 	now := w.Now.UnixNano()
 	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1}
 	switch kind {
@@ -89,7 +89,7 @@ func (w *pastWorld) stated(kind int) *eventsv1.ReferenceRecord {
 }
 
 // price publishes a price: it is in the table before it is read.
-func (w *pastWorld) price(coin string, before func()) {
+func (w *pastFixture) price(coin string, before func()) {
 	offset := w.Offset()
 	rec := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset}, Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
 		CoinId: coin, Time: w.Now.Truncate(time.Second).UnixNano(), Price: w.near(), Accepted: 1, Simulated: true, Published: w.Now.UnixNano()}}}
@@ -101,7 +101,7 @@ func (w *pastWorld) price(coin string, before func()) {
 }
 
 // minute is what the fold of markets writes of a minute; before is called when it is written, and not read yet.
-func (w *pastWorld) minute(end time.Time, before func()) {
+func (w *pastFixture) minute(end time.Time, before func()) {
 	mark := func() *eventsv1.Mark {
 		w.index++
 		return &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano(), Index: w.index}
@@ -128,7 +128,7 @@ func (w *pastWorld) minute(end time.Time, before func()) {
 }
 
 // closes keeps closes of minutes, also of before: as a replay, or late records, replace them.
-func (w *pastWorld) closes() {
+func (w *pastFixture) closes() {
 	for _, coin := range []string{"tether", "usd-coin", "euro-coin"} {
 		price := w.near()
 		w.AddCandles(&eventsv1.Candle{CoinId: coin, Start: w.Now.Truncate(time.Minute).Add(-time.Duration(1+w.random.IntN(5)) * time.Minute).UnixNano(),
@@ -139,7 +139,7 @@ func (w *pastWorld) closes() {
 // What is asked for of stablecoins as of an instant is what was answered then, byte for byte: by the process that answered and by another one, though
 // what comes next lies in the log and in the tables before it is served, and minutes of the past are replaced afterwards.
 func TestPegsAsTheyWereServed(t *testing.T) {
-	w := &pastWorld{World: newWorld(t), random: streamtest.Rand(t)}
+	w := &pastFixture{Fixture: newFixture(t), random: streamtest.Rand(t)}
 	w.log, w.client = w.Log()
 	w.Now = time.Date(2026, 11, 20, 10, 0, 1, 0, time.UTC)
 	began := w.Now

@@ -11,9 +11,9 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// newWorld has a part of the embedded table, since the store knows the pegs of that.
-func newWorld(t testing.TB) *querytest.World {
-	w := querytest.NewWorld(t, querytest.Coins(
+// newFixture has a part of the embedded table, since the store knows the pegs of that.
+func newFixture(t testing.TB) *querytest.Fixture {
+	w := querytest.NewFixture(t, querytest.Coins(
 		"bitcoin,BTC,Bitcoin,1,coin,,", "tether,USDT,Tether,2,stablecoin,USD,", "usd-coin,USDC,USDC,3,stablecoin,USD,",
 		"euro-coin,EURC,EURC,4,stablecoin,EUR,", "other-tether,USDT,Other Tether,5,token,,"))
 	w.Open(enginetest.Migrated(t))
@@ -32,5 +32,5 @@ func newWorld(t testing.TB) *querytest.World {
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

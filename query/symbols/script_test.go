@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-func newWorld(t testing.TB) *querytest.World {
-	w := querytest.NewWorld(t, querytest.Coins(
+func newFixture(t testing.TB) *querytest.Fixture {
+	w := querytest.NewFixture(t, querytest.Coins(
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT;kraken:XXBT",
 		"ethereum,ETH,Ethereum,2,coin,,",
 		"tether,USDT,Tether,3,stablecoin,USD,bitfinex:UST",
@@ -44,5 +44,5 @@ func newWorld(t testing.TB) *querytest.World {
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

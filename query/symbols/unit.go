@@ -30,7 +30,7 @@ type Unit struct {
 	priceCache *views.PriceCache
 	rates      *views.FXRates
 	history    History
-	// overrides are those of the past and, once applied, those that the catalog has heard since.
+	// overrides are those of the past and, once applied, those that the catalog has received since.
 	overrides *schemas.SymbolOverrides
 
 	mu      sync.Mutex

@@ -1,4 +1,4 @@
-// Package system answers how this process is doing: which venues and sources it reads and when it last heard of them, and how far
+// Package system answers how this process is doing: which venues and sources it reads and when it last received of them, and how far
 // each stage that a tick passes is behind the log. All of it is what the process measures of itself anyway; nothing is measured for
 // an answer, and nothing of it comes from other processes of the installation.
 package system
@@ -253,7 +253,7 @@ func (u *Unit) sampled(s sample) (before sample) {
 	return before
 }
 
-// passed are the folds in the order in which a tick passes them; those of other data come behind.
+// passed are the folds in the order in which a tick passes them; those of other data come after.
 var passed = []string{"quotes", "resolve", "prices", "candles", "markets", "apy", "earn", "defi"}
 
 func path(found map[string]series) []Stage {

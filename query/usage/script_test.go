@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// newWorld has a limiter that requests are counted in by lines; those of the script itself count nowhere, since the endpoint is
+// newFixture has a limiter that requests are counted in by lines; those of the script itself count nowhere, since the endpoint is
 // not counted. All of them are of one budget, the one of a server without keys.
-func newWorld(t testing.TB) *querytest.World {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+func newFixture(t testing.TB) *querytest.Fixture {
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	w.Open(enginetest.Migrated(t))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	const budget = "open"
@@ -60,5 +60,5 @@ func (p planned) Windows(budget string, _ *limits.Plan, now time.Time) []limits.
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {
-	querytest.Run(t, func(t *testing.T) func(string) string { return newWorld(t).Run })
+	querytest.Run(t, func(t *testing.T) func(string) string { return newFixture(t).Run })
 }

@@ -59,7 +59,7 @@ func bySize(a, b *CatalogCoin) int {
 	return cmp.Or(rankLast(cmp.Or(a.Rank, a.Own.Rank), cmp.Or(b.Rank, b.Own.Rank)), strings.Compare(a.ID, b.ID))
 }
 
-// rankLast orders ranks, 0 for none behind all others.
+// rankLast orders ranks, 0 for none after all others.
 func rankLast(a, b int) int { return cmp.Compare(uint(a)-1, uint(b)-1) }
 
 // withRow is the coin with another row.

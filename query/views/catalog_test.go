@@ -10,8 +10,8 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 )
 
-func catalogWorld(t testing.TB) *querytest.World {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))
+func catalogFixture(t testing.TB) *querytest.Fixture {
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	return w
 }
@@ -25,7 +25,7 @@ func ids(s *views.Snapshot) (ids []string) {
 
 // What the fold reports of a minute is seen when it ends, all at once.
 func TestRowsOfAMinuteAppearTogether(t *testing.T) {
-	w := catalogWorld(t)
+	w := catalogFixture(t)
 	w.Run(`row coin_id: "solana" price: 2 rank: 1`)
 	w.Run(`summary total_market_cap: 5`)
 	if s := w.Catalog.Snapshot(); s.ByID("solana").Market != nil || s.Summary != nil {
@@ -48,7 +48,7 @@ func TestRowsOfAMinuteAppearTogether(t *testing.T) {
 
 // A record that comes twice, or late, never takes a coin back in time.
 func TestRowsNeverGoBack(t *testing.T) {
-	w := catalogWorld(t)
+	w := catalogFixture(t)
 	w.Run(`row coin_id: "solana" price: 3 rank: 2 time: 1795168860000000000`)
 	w.Minute(w.Now.Add(time.Minute))
 	w.Run(`row coin_id: "solana" price: 2 rank: 1 time: 1795168800000000000`)
@@ -60,7 +60,7 @@ func TestRowsNeverGoBack(t *testing.T) {
 
 // Ranks come first, then the order of our own table, then ids; a symbol means its highest ranked coin.
 func TestCoinsStandByRank(t *testing.T) {
-	w := catalogWorld(t)
+	w := catalogFixture(t)
 	w.Run(`said coin: {source: "coingecko" source_id: "aaa" part: "list" symbol: "eth" name: "Aaa"}`)
 	w.Run(`said coin: {source: "coingecko" source_id: "zzz" part: "list" symbol: "zzz" name: "Zzz"}`)
 	w.Run(`row coin_id: "zzz" rank: 1 price: 1`)
@@ -76,7 +76,7 @@ func TestCoinsStandByRank(t *testing.T) {
 
 // What changed nothing leaves the coins' version, and with it all that was made from them.
 func TestVersionStandsWhileCoinsDo(t *testing.T) {
-	w := catalogWorld(t)
+	w := catalogFixture(t)
 	before := w.Catalog.Snapshot()
 	w.Minute(w.Now)
 	w.Run(`said fear_greed: {source: "alternative" value: 40 event_time: 1795132800000000000}`)
@@ -99,7 +99,7 @@ func BenchmarkCatalog_20000Coins(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	w := catalogWorld(b)
+	w := catalogFixture(b)
 	querytest.ManyCoins(w, n)
 	querytest.ManyRows(w, n)
 	if got := len(w.Catalog.Snapshot().Coins); got != n+3 {

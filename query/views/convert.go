@@ -52,12 +52,12 @@ func (f *Rates) Past(snapshot *Snapshot, asOf time.Time) []schemas.FiatRate {
 
 func (f *Rates) blend(snapshot *Snapshot, minute time.Time) []schemas.FiatRate {
 	fixings := make([]*eventsv1.Fixing, 0, len(snapshot.Fixings))
-	heard := map[string]schemas.FiatReading{}
+	received := map[string]schemas.FiatReading{}
 	for id, fixing := range snapshot.Fixings {
 		fixings = append(fixings, fixing)
-		heard[id.Source] = schemas.FiatReading{Read: snapshot.Read[id.Source], Interval: snapshot.Notices[id.Source].GetInterval()}
+		received[id.Source] = schemas.FiatReading{Read: snapshot.Read[id.Source], Interval: snapshot.Notices[id.Source].GetInterval()}
 	}
-	return slices.DeleteFunc(schemas.BlendFiat(fixings, heard, minute.UnixNano()), func(rate schemas.FiatRate) bool {
+	return slices.DeleteFunc(schemas.BlendFiat(fixings, received, minute.UnixNano()), func(rate schemas.FiatRate) bool {
 		_, named := f.coins.Fiat(rate.Code)
 		return !named
 	})

@@ -18,7 +18,7 @@ import (
 // Whatever currency prices are reported in, they are those in USD times the rate that the fiat endpoint answers.
 func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 	table := schemas.Coins()
-	w := querytest.NewWorld(t, table)
+	w := querytest.NewFixture(t, table)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Price("bitcoin", w.Now, 84_123.45)
 	w.Price("cnh-tether", w.Now, 0.139)

@@ -17,16 +17,16 @@ const rateFor = 60 * time.Second
 type FXRates struct {
 	mu    sync.RWMutex
 	now   int64
-	rates map[string]heardRate
+	rates map[string]receivedRate
 }
 
-type heardRate struct {
+type receivedRate struct {
 	*eventsv1.QuoteRate
-	heard int64
+	received int64
 }
 
 // NewFXRates makes an empty set.
-func NewFXRates() *FXRates { return &FXRates{rates: map[string]heardRate{}} }
+func NewFXRates() *FXRates { return &FXRates{rates: map[string]receivedRate{}} }
 
 // Apply takes one record of quotes.v1 from its tail.
 func (r *FXRates) Apply(rec stream.TailRecord) error {
@@ -38,7 +38,7 @@ func (r *FXRates) Apply(rec stream.TailRecord) error {
 	defer r.mu.Unlock()
 	if rate := record.GetRate(); rate != nil {
 		r.now = max(r.now, rate.Time)
-		r.rates[rate.QuoteId] = heardRate{rate, r.now}
+		r.rates[rate.QuoteId] = receivedRate{rate, r.now}
 	}
 	if pulse := record.GetPulse(); pulse != nil {
 		r.now = max(r.now, pulse.Now)
@@ -56,7 +56,7 @@ func (r *FXRates) USD(id string) (rate float64, at int64, ok bool) {
 		return 1, r.now, true
 	}
 	known, ok := r.rates[id]
-	if !ok || known.Rate <= 0 || r.now-known.heard > int64(rateFor) {
+	if !ok || known.Rate <= 0 || r.now-known.received > int64(rateFor) {
 		return 0, 0, false
 	}
 	return known.Rate, known.Time, true

@@ -8,7 +8,7 @@ import (
 	"github.com/marketlog/marketlog/stream/retry"
 )
 
-// KeepRead calls read until the context ends, and waits after each call as long as that says; it returns the context's error.
+// KeepRead calls read until the context ends, and waits after each call as long as it returns; it returns the context's error.
 // Answers go on with what was read before: of failures in a row the first is logged, as failure.
 func KeepRead(ctx context.Context, log *slog.Logger, failure string, read func(context.Context) (pause time.Duration, err error)) error {
 	failing := false

@@ -59,15 +59,15 @@ type LogSpan struct {
 // ErrSpanTooLong means that a span of the log has more records than may be read.
 var ErrSpanTooLong = errors.New("the span of the log has more records than may be read for one answer")
 
-// HoleError states that neither the archive nor the brokers have some offsets.
-type HoleError = stream.HoleError
+// OffsetGapError states that neither the archive nor the brokers have some offsets.
+type OffsetGapError = stream.OffsetGapError
 
 // errSpanEnds ends the reading of a span.
 var errSpanEnds = errors.New("the span ends")
 
 // Scan hands the records of a span to visit, in the log's order, and returns the offset of the first one. It begins with the first
 // record that is not older than the span and ends before the first one that is newer, or when visit returns false. The log has them
-// from the brokers or the archive; offsets that neither has are a *stream.HoleError.
+// from the brokers or the archive; offsets that neither has are a *stream.OffsetGapError.
 func (l *Log) Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bool) (first int64, err error) {
 	first, err = l.brokers.LogOffsetFrom(ctx, span.From, span.Topic, span.Partition)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *Log) Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bo
 }
 
 // Range hands the records of a partition from one offset to another, both included, to visit, until it fails. The log has them from the
-// brokers or the archive; offsets that neither has are a *stream.HoleError.
+// brokers or the archive; offsets that neither has are a *stream.OffsetGapError.
 func (l *Log) Range(ctx context.Context, topic string, partition int32, first, last int64, visit func(*kgo.Record) error) error {
 	return stream.ReadRange(ctx, l.brokers, topic, partition, first, last+1, visit)
 }

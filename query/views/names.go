@@ -22,7 +22,7 @@ const MaxName = 128
 
 // Find returns the coin that a name means, which may be its symbol, an old name of our table or its id, in any letter case: of
 // the coins that have it the largest. The id of a coin of our table, written in lower case as ids are, always means that
-// coin, and so does any id behind IDPrefix. All operations that take a coin by name find it here, so that a name means the same
+// coin, and so does any id after IDPrefix. All operations that take a coin by name find it here, so that a name means the same
 // coin in all of them.
 func (s *Snapshot) Find(name string) (Named, bool) {
 	if id, only := strings.CutPrefix(name, IDPrefix); only {

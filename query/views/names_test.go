@@ -11,7 +11,7 @@ import (
 // A name means the largest of the coins that have it as symbol, old name or id; ids of our own table, and any id that is marked
 // as one, can always be asked for.
 func TestANameMeansOneCoin(t *testing.T) {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "chainlink,LINK,Chainlink,2,token,,", "aptos,APT,Aptos,3,coin,,",
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "chainlink,LINK,Chainlink,2,token,,", "aptos,APT,Aptos,3,coin,,",
 		"frax-share,FRAX,Frax,4,token,,*:FXS", "frax,FRAX,Legacy Frax Dollar,5,stablecoin,USD,"))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	for _, record := range []string{
@@ -71,7 +71,7 @@ func TestANameMeansOneCoin(t *testing.T) {
 
 // Names of coins are looked up on every hot read.
 func TestFindingANameTakesNoMemory(t *testing.T) {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,"))
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,"))
 	s := w.Catalog.Snapshot()
 	var found views.Named
 	if n := testing.AllocsPerRun(100, func() { found, _ = s.Find("eth") }); n != 0 || found.ID != "ethereum" {

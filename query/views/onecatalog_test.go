@@ -40,7 +40,7 @@ func (*nothingYet) HourlyCloses(context.Context, time.Time, time.Time) (map[stri
 // Every coin of the catalog has one price, which all operations serve from the same source, whether venues make it or a
 // reference source reports it; and every name means the same coin in all operations.
 func TestOneCatalogAndOnePriceEverywhere(t *testing.T) {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "aptos,APT,Aptos,2,coin,,", "ssv-network,SSV,SSV Network,3,token,,",
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "aptos,APT,Aptos,2,coin,,", "ssv-network,SSV,SSV Network,3,token,,",
 		"frax-share,FRAX,Frax,4,token,,*:FXS", "frax,FRAX,Legacy Frax Dollar,5,stablecoin,USD,", "unpriced,UNP,Unpriced,6,coin,,"))
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	at := func(ago time.Duration) int64 { return w.Now.Add(-ago).UnixNano() }

@@ -14,7 +14,7 @@ import (
 )
 
 // The price cache is filled from history or from the cache as of some time, and then from a tail that begins before
-// or behind that. Whatever the order, no price that it gives is older than one before, at the end it holds the newest,
+// or after that. Whatever the order, no price that it gives is older than one before, at the end it holds the newest,
 // and its age is that of its own second.
 func TestPriceCacheNeverGoesBackHoweverItIsFilled(t *testing.T) {
 	bitcoin, _ := schemas.Coins().ByID("bitcoin")

@@ -100,7 +100,7 @@ func (c *RateCharts) read(ctx context.Context, chart RateChart, now time.Time) (
 	return RateReading{chart.Join(current, append(parts, currentSeries(current, chart, until)...)), until}, nil
 }
 
-// Parts are what a chart that ends at a minute is read by, in the order of time: its closed intervals, and behind them the hours of a day under way and samples of the
+// Parts are what a chart that ends at a minute is read by, in the order of time: its closed intervals, and after them the hours of a day under way and samples of the
 // hour under way.
 func (c RateChart) Parts(until time.Time) (parts []RateQuery) {
 	open, hour := until.Truncate(c.Step), until.Truncate(time.Hour)

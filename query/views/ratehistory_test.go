@@ -69,7 +69,7 @@ func spans(p *query.Param) []string {
 // No operation reads the history of rates from before what the caller's plan allows, whatever its span is called, and each
 // states what it cut off.
 func TestNoOperationServesRatesFromBeforeThePlan(t *testing.T) {
-	w := querytest.NewWorld(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	for _, line := range []string{"now 2026-11-20T10:00:00Z", "rate lido lending bitcoin 2.5 interval=24h", "rated 2026-11-20T10:00:00Z"} {
 		w.Run(line)
 	}

@@ -27,7 +27,7 @@ const (
 // PriceLog is where prices are read as they were published, which no replay changes.
 type PriceLog interface {
 	// Scan hands the records of a span to visit until it returns false, and returns the offset of the first one. It fails with ErrSpanTooLong
-	// where there are more than the span allows, and with a *HoleError where the log has some no longer.
+	// where there are more than the span allows, and with a *OffsetGapError where the log has some no longer.
 	Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bool) (first int64, err error)
 }
 
@@ -64,9 +64,9 @@ func (b *PriceCache) asPublished(ctx context.Context, history PublishedPrices, r
 	said, lacking := newSaid(counts, asOf, len(b.nows)), coins
 	for _, back := range []time.Duration{saidSoon, saidFor} {
 		err := said.read(ctx, b.log, lacking, asOf.Add(-back))
-		var hole *HoleError
+		var gap *OffsetGapError
 		switch {
-		case errors.As(err, &hole), errors.Is(err, ErrSpanTooLong):
+		case errors.As(err, &gap), errors.Is(err, ErrSpanTooLong):
 			return nil, changedByReplay(at, "")
 		case err != nil:
 			return nil, err

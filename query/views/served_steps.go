@@ -111,7 +111,7 @@ func (s *ServedSteps) read(mark *eventsv1.Mark) {
 	}
 }
 
-// causeEnded takes that a pulse was read, behind which no record of its cause comes. A fold that is killed amid the records of one writes the rest of
+// causeEnded takes that a pulse was read, after which no record of its cause comes. A fold that is killed amid the records of one writes the rest of
 // them, and the pulse, when it runs again: who was killed with it has had a part of them.
 func (s *ServedSteps) causeEnded(mark *eventsv1.Mark) {
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *ServedSteps) step(partition int32, offset int64) {
 	if open.step != nil && open.step.GetPrices().Offset == offset {
 		open.step.Time = now
 	} else {
-		if open.step != nil { // what comes of another cause is behind all of this one
+		if open.step != nil { // what comes of another cause comes after all of this one
 			s.put(partition)
 		}
 		*open = openStep{&eventsv1.ServedStep{Time: now, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: partition, Offset: offset}}}, now}

@@ -23,7 +23,7 @@ type Spot struct {
 }
 
 // Spot returns the price of a coin of a snapshot at a time of the query's clock, which all operations serve alike: the median over
-// venues until it is schemas.OwnPriceFor old, then the newest there is, of venues or of a reference source. The coin's row says
+// venues until it is schemas.OwnPriceFor old, then the newest there is, of venues or of a reference source. The coin's row states
 // the same as of the minute. It is false where nobody reports a price. A source's price is stale from StatisticsStaleAfter on.
 func (b *PriceCache) Spot(snapshot *Snapshot, coin *CatalogCoin, now time.Time) (Spot, bool) {
 	e, row := b.Entry(coin.Own), coin.Market
@@ -41,7 +41,7 @@ func (b *PriceCache) Spot(snapshot *Snapshot, coin *CatalogCoin, now time.Time) 
 }
 
 // SpotOf is Spot as of a past instant, of the entry that was served then, nil for none. It is false where a reference source may have
-// told the price: rows of coins are not kept as they were served.
+// served the price: rows of coins are not kept as they were served.
 func (b *PriceCache) SpotOf(e *Entry, asOf time.Time) (Spot, bool) {
 	if e == nil || asOf.UnixNano()-e.Price.Time > int64(schemas.OwnPriceFor) {
 		return Spot{}, false

@@ -64,7 +64,7 @@ func closeObjects(v any) {
 	}
 }
 
-// fault is why a message is none of those that the document describes.
+// fault is why a message is not one of those that the document describes.
 func (m *messageSchemas) fault(text string) error {
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -84,8 +84,8 @@ func (m *messageSchemas) fault(text string) error {
 	return nil
 }
 
-// document reads what a stream says of itself.
-func (w *world) document() []byte {
+// document reads the stream's description of itself.
+func (w *fixture) document() []byte {
 	w.t.Helper()
 	response, err := http.Get("http://" + w.base + DocumentPath)
 	if err != nil {
@@ -99,11 +99,11 @@ func (w *world) document() []byte {
 	return content
 }
 
-// documented is a world with all channels that a test can feed.
-func documented(t *testing.T) *world {
+// documented is a fixture with all channels that a test can feed.
+func documented(t *testing.T) *fixture {
 	coins := scriptCoins(t)
 	candles, market, yields := newCandleLog(coins), &marketLog{name: "market"}, &yieldLog{coins: coins}
-	return newWorld(t, func(s *setup) {
+	return newFixture(t, func(s *setup) {
 		s.coins, s.auth, s.channels = coins, query.AuthOpen, slices.Concat(candles.channels(), market.channels(), yields.channels(), pegChannels(coins))
 	})
 }
@@ -166,7 +166,7 @@ func TestTheDocumentIsWhole(t *testing.T) {
 			t.Errorf("no operation receives %s", sent.example.Type)
 		}
 	}
-	// What the guide says of codes is what the document does.
+	// The guide states the same of codes as the document.
 	guide, err := os.ReadFile("../../docs/stream.md")
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestDocumentedRequestsAreTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sent.example.Type == "resume" { // the example's cursor is none of this log
+		if sent.example.Type == "resume" { // the example's cursor is not of this log
 			text = []byte(`{"type":"resume","id":"c","epoch":"E","seq":1}`)
 		}
 		if sent.example.Type == "auth" { // it is known already

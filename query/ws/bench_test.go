@@ -312,7 +312,7 @@ func BenchmarkFanOut_10kSubscribers200Symbols(b *testing.B) {
 
 // streamed measures the hub.
 func streamed(b *testing.B, readers, stalled int) figures {
-	w := newWorld(b, func(s *setup) {
+	w := newFixture(b, func(s *setup) {
 		s.plans[limits.PlanEnterprise] = limits.Plan{Sockets: readers + stalled}
 		s.stream.Connections = readers + stalled
 	})
@@ -393,7 +393,7 @@ func looped(b *testing.B, readers int) figures {
 
 // benchFrame is the size of one deflated message as a client gets it.
 func benchFrame(b *testing.B) int {
-	w := newWorld(b, nil)
+	w := newFixture(b, nil)
 	defer func() {
 		if err := w.stop(); err != nil {
 			b.Error(err)

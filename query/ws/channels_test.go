@@ -17,7 +17,7 @@ import (
 func TestChannelsComeInAllForms(t *testing.T) {
 	coins := scriptCoins(t)
 	log := newCandleLog(coins)
-	w := newWorld(t, func(s *setup) { s.coins, s.auth, s.channels = coins, query.AuthOpen, log.channels() })
+	w := newFixture(t, func(s *setup) { s.coins, s.auth, s.channels = coins, query.AuthOpen, log.channels() })
 	apply, next := w.hub.ApplyTo(schemas.TopicCandles), make([]int, 8)
 	end := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	minute := func(price float64) {
@@ -85,7 +85,7 @@ func TestChannelsComeInAllForms(t *testing.T) {
 func TestChannelsWithoutAStoreHaveGaps(t *testing.T) {
 	coins := scriptCoins(t)
 	log := newCandleLog(coins)
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		s.coins, s.auth, s.channels = coins, query.AuthOpen, log.channels()
 		for i := range s.channels {
 			s.channels[i].Store, s.channels[i].Past = nil, nil

@@ -32,7 +32,7 @@ const (
 // Config is the stream's.
 type Config struct {
 	// Origins are the web origins besides the server's own that may connect, such as
-	// https://app.example.com. A client that names no origin is no browser and always may.
+	// https://app.example.com. A client that names no origin is not a browser and always may.
 	Origins []string
 	// Connections bounds open streams of all clients: at most 22 kB each.
 	Connections int

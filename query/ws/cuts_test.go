@@ -340,7 +340,7 @@ func (c *lineReader) asks(of request) request {
 	return of
 }
 
-// readLines opens a connection to a hub, gives each line to take, and rests for pause behind it. It returns what cuts the connection.
+// readLines opens a connection to a hub, gives each line to take, and rests for pause after it. It returns what cuts the connection.
 func readLines(h *Hub, asks *request, pause func() time.Duration, take func(line []byte)) (cut func()) {
 	server, client := net.Pipe()
 	s := newSubscriber(&admission{gate: lasting{}, caller: query.Caller{Plan: &limits.Plan{HistoryDays: 1}}}, server, len(h.known))

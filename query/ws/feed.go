@@ -271,7 +271,7 @@ func (h *Hub) nextPage(f *feed, at position, of wanted) (page, error) {
 // leastPatience is how long a reader whose turn has come waits for the store at least.
 const leastPatience = time.Second
 
-// skip announces a gap up to a second, and goes on behind it; its caller holds s.mu.
+// skip announces a gap up to a second, and goes on after it; its caller holds s.mu.
 func (f *feed) skip(s *subscriber, second int64, reason string) {
 	since := f.at.oldest()
 	f.at = f.at.upTo(second, f.offered)
@@ -325,7 +325,7 @@ func appendChannel(b []byte, name string) []byte {
 	return appendText(append(b, `,"channel":`...), name)
 }
 
-// gapFrame says from when to when nothing was sent of a channel: after one second, up to another.
+// gapFrame states from when to when nothing was sent of a channel: after one second, up to another.
 func gapFrame(id, channel, reason string, since, until int64) []byte {
 	b := appendChannel(appendID(open(nil, "gap"), id), channel)
 	b = append(append(append(b, `,"reason":"`...), reason...), '"')
@@ -381,7 +381,7 @@ func (f *sharedFrames) frame(key string, encode func() *encoded) *encoded {
 	return e
 }
 
-// resumedFrame says from where to where what was missed of a channel comes now: from one cursor to another.
+// resumedFrame states from where to where what was missed of a channel comes now: from one cursor to another.
 func resumedFrame(id, channel, fromCursor, toCursor string, from, to int64, source string) []byte {
 	b := appendChannel(appendID(open(nil, "resumed"), id), channel)
 	b = fmt.Appendf(b, `,"from":%q,"to":%q,"seconds":%d,"source":%q`, fromCursor, toCursor, max(0, to-from), source)

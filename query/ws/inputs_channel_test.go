@@ -44,27 +44,27 @@ func (l *inputsLog) PricesWithInputs(_ context.Context, after, until int64, coin
 	return nil
 }
 
-// inputsWorld has a price of each second of the coins of the scripts, and memory for some seconds of them.
-func inputsWorld(t *testing.T) (*world, *inputsLog) {
+// inputsFixture has a price of each second of the coins of the scripts, and memory for some seconds of them.
+func inputsFixture(t *testing.T) (*fixture, *inputsLog) {
 	coins := scriptCoins(t)
 	log := &inputsLog{}
 	cache := views.NewPriceCache(coins)
 	unit := prices.New(cache, views.NewCatalog(coins), nil, nil, nil)
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		s.coins, s.channels = coins, unit.Channels(log, log, "prices", slog.New(slog.DiscardHandler))
 		s.stream.ChannelBytes = 4_000
 	})
 	return w, log
 }
 
-func (l *inputsLog) second(w *world, price float64) {
+func (l *inputsLog) second(w *fixture, price float64) {
 	for _, coin := range []string{"bitcoin", "ethereum"} {
 		p := &eventsv1.Price{CoinId: coin, Method: 2, Time: w.now.Load() * int64(time.Second), Inputs: []*eventsv1.PriceInput{}}
 		for i, venue := range []string{"bitstamp", "coinbase", "kraken"} {
-			heard := w.now.Load()*int64(time.Second) - int64(time.Second)/2
+			receivedAt := w.now.Load()*int64(time.Second) - int64(time.Second)/2
 			at := price + float64(i)
-			p.Inputs = append(p.Inputs, &eventsv1.PriceInput{Provider: venue, Symbol: "X/USD", QuoteId: schemas.USD, Bid: at, Ask: at, Last: at, QuoteHeard: heard, LastHeard: heard, EventTime: heard,
-				Rate: 1, RateTime: heard, Partition: 2, Offset: 7, FreshFor: int64(schemas.FreshFor)})
+			p.Inputs = append(p.Inputs, &eventsv1.PriceInput{Provider: venue, Symbol: "X/USD", QuoteId: schemas.USD, Bid: at, Ask: at, Last: at, QuoteHeard: receivedAt, LastHeard: receivedAt, EventTime: receivedAt,
+				Rate: 1, RateTime: receivedAt, Partition: 2, Offset: 7, FreshFor: int64(schemas.FreshFor)})
 		}
 		result, inputs, _ := schemas.AggregateBy(2, p.Inputs, p.Time)
 		p.Inputs = inputs
@@ -80,7 +80,7 @@ func (l *inputsLog) second(w *world, price float64) {
 // What a price was made from is sent to plans that have it, of at most ten coins, and each price once, from memory and from the
 // store.
 func TestInputsAreSentOnceToPlansThatHaveThem(t *testing.T) {
-	w, log := inputsWorld(t)
+	w, log := inputsFixture(t)
 	schemas := newMessageSchemas(t, w.document())
 	log.second(w, 100)
 	free, growth := w.key(limits.PlanFree), w.key("growth")

@@ -154,7 +154,7 @@ func (h *Hub) serveLines(a *admission, conn net.Conn, form form, head []byte) {
 	s.form = form
 	s.enqueue(frame{own: bytes.Clone(head)})
 	h.pass(h.join(s, a.asks))
-	// Such a client says nothing more: what ends the read is its leaving, or ours.
+	// Such a client sends nothing more: what ends the read is its leaving, or ours.
 	_, _ = io.CopyN(io.Discard, raw, messageMax)
 	h.leave(s)
 	s.retire()

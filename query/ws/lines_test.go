@@ -16,7 +16,7 @@ import (
 )
 
 // lineStream opens the stream over plain HTTP; it is read line by line.
-func (w *world) lineStream(query string, headers map[string]string) (*bufio.Scanner, *http.Response) {
+func (w *fixture) lineStream(query string, headers map[string]string) (*bufio.Scanner, *http.Response) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	w.t.Cleanup(cancel)
@@ -60,7 +60,7 @@ func nextEvent(t *testing.T, lines *bufio.Scanner) event {
 	return e
 }
 
-func (w *world) untilEvent(t *testing.T, lines *bufio.Scanner, kind string) event {
+func (w *fixture) untilEvent(t *testing.T, lines *bufio.Scanner, kind string) event {
 	t.Helper()
 	for {
 		if e := nextEvent(t, lines); e.kind == kind {
@@ -70,7 +70,7 @@ func (w *world) untilEvent(t *testing.T, lines *bufio.Scanner, kind string) even
 }
 
 func TestServerSentEventsGoOnWhereABrowserWas(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.coins = scriptCoins(t) })
+	w := newFixture(t, func(s *setup) { s.coins = scriptCoins(t) })
 	key := map[string]string{"Authorization": "Bearer " + w.key(limits.PlanPro)}
 	move := func(price float64) {
 		w.price(&eventsv1.Price{CoinId: "bitcoin", Price: price, Source: "kraken"})
@@ -117,7 +117,7 @@ func TestServerSentEventsGoOnWhereABrowserWas(t *testing.T) {
 }
 
 func TestLinesOfJSONAreTheSameMessages(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.coins, s.auth = scriptCoins(t), query.AuthOpen })
+	w := newFixture(t, func(s *setup) { s.coins, s.auth = scriptCoins(t), query.AuthOpen })
 	w.price(&eventsv1.Price{CoinId: "bitcoin", Price: 1, Source: "kraken"})
 	w.tick()
 	lines, answer := w.lineStream("?channels=prices", map[string]string{"Accept": "text/html;q=0.1, application/x-ndjson"})
@@ -145,7 +145,7 @@ func TestLinesOfJSONAreTheSameMessages(t *testing.T) {
 
 // What refuses a client is an answer with a status, as of every other operation.
 func TestThePlainStreamRefusesByStatus(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.coins = scriptCoins(t) })
+	w := newFixture(t, func(s *setup) { s.coins = scriptCoins(t) })
 	good, free := w.key(limits.PlanPro), w.key(limits.PlanFree)
 	w.tick()
 	held, _ := w.lineStream("", map[string]string{"Authorization": "Bearer " + free})
@@ -185,7 +185,7 @@ func TestThePlainStreamRefusesByStatus(t *testing.T) {
 // The document names every parameter that the stream over plain HTTP takes.
 func TestTheDocumentNamesWhatTheStreamTakes(t *testing.T) {
 	coins := scriptCoins(t)
-	w := newWorld(t, func(s *setup) { s.coins, s.channels = coins, newCandleLog(coins).channels() })
+	w := newFixture(t, func(s *setup) { s.coins, s.channels = coins, newCandleLog(coins).channels() })
 	var named []string
 	for _, p := range w.hub.Operation().Parameters {
 		if p.In == "query" {

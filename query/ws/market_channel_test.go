@@ -74,7 +74,7 @@ func TestTheWholeMarketResumesAtAnyCut(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	log := &marketLog{name: "market"}
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		s.coins, s.auth, s.channels = scriptCoins(t), query.AuthOpen, log.channels()
 		s.stream.ChannelBytes = 200 * priceBytes // some ten minutes
 	})

@@ -226,7 +226,7 @@ type LiveMessage struct {
 	Placed
 }
 
-// GapMessage says of which time nothing is sent.
+// GapMessage states of which time nothing is sent.
 type GapMessage struct {
 	Type string `json:"type"`
 	Channelled

@@ -159,7 +159,7 @@ func TestACursorWaitsUntilTheReplicaHasAPosition(t *testing.T) {
 	})
 }
 
-// lastGap is what a gap says.
+// lastGap is what a gap states.
 type lastGap struct{ since, until int64 }
 
 func gapOf(t *testing.T, line []byte) lastGap {
@@ -292,7 +292,7 @@ func TestTheRingHoldsTheNewestOfAllPartitions(t *testing.T) {
 	}
 }
 
-// A replica that has read less of the log than its client was sent by another one begins behind what the client has, whatever the
+// A replica that has read less of the log than its client was sent by another one begins after what the client has, whatever the
 // view of that log is called by now.
 func TestAnotherPastSendsNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

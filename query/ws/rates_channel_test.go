@@ -89,7 +89,7 @@ func TestRatesResumeAtAnyCut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	coins := scriptCoins(t)
 	log := &yieldLog{coins: coins}
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		s.coins, s.auth, s.channels = coins, query.AuthOpen, log.channels()
 		s.stream.ChannelBytes = 2_000 * priceBytes // some minutes
 	})

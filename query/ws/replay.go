@@ -169,7 +169,7 @@ func (r *request) allPlaces() (all []position) {
 	return all
 }
 
-// over means that a replay that goes on behind a cursor has nothing left.
+// over means that a replay that goes on after a cursor has nothing left.
 func (r *request) over() bool {
 	return r.replay != nil && r.replay.until != 0 && r.replay.first > r.replay.until
 }
@@ -318,7 +318,7 @@ func (s *subscriber) replayed() bool {
 		return false
 	}
 	for _, f := range s.feeds() {
-		to := f.at.oldest() // what comes next of a page is the first behind it
+		to := f.at.oldest() // what comes next of a page is the first after it
 		if len(f.page.batches) > 0 {
 			to = f.page.batches[0].second - 1
 		}

@@ -164,7 +164,7 @@ func replayRound(t *testing.T, seed, round uint64) (ended bool) {
 
 // What a replay is asked for badly names what is wrong with it.
 func TestReplaysAreAskedForPlainly(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.auth = query.AuthOpen })
+	w := newFixture(t, func(s *setup) { s.auth = query.AuthOpen })
 	number := func(n float64) *float64 { return &n }
 	for want, m := range map[string]message{
 		"from must be an ISO 8601 time":           {From: "yesterday"},
@@ -192,7 +192,7 @@ func TestReplaysAreAskedForPlainly(t *testing.T) {
 // A replay ends with what it was of: whoever chooses the present, or other channels, leaves none behind.
 func TestReplaysEndWithTheirFeeds(t *testing.T) {
 	market := &marketLog{name: "market"}
-	w := newWorld(t, func(s *setup) { s.auth, s.channels = query.AuthOpen, market.channels() })
+	w := newFixture(t, func(s *setup) { s.auth, s.channels = query.AuthOpen, market.channels() })
 	for range 3 {
 		w.price(&eventsv1.Price{CoinId: "bitcoin", Source: "kraken", Price: 100, Volume24H: 5})
 		w.tick()

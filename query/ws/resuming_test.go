@@ -20,7 +20,7 @@ type resuming struct {
 
 // resume plays a client to its end. It was far behind once and a minute behind once, whatever is drawn, so that it is served from the
 // store and from memory.
-func (w *world) resume(rng *rand.Rand, r resuming) {
+func (w *fixture) resume(rng *rand.Rand, r resuming) {
 	w.t.Helper()
 	c := w.open(dialing{query: r.asks})
 	cursor, sources := "", map[string]int{}

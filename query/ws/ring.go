@@ -74,7 +74,7 @@ func (r *ring[E]) add(partition int32, e E) {
 }
 
 // pulse ends all seconds of a partition up to one; it is false where they had ended. Partial means that they are not all
-// there: memory begins behind them.
+// there: memory begins after them.
 func (r *ring[E]) pulse(partition int32, second, offset int64, partial bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -104,7 +104,7 @@ func play(t *testing.T, script string, described *messageSchemas) string {
 	coins := scriptCoins(t)
 	candles := newCandleLog(coins)
 	market, yields := &marketLog{name: "market"}, &yieldLog{coins: coins}
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		s.coins, s.auth, s.channels = coins, query.AuthOpen, slices.Concat(candles.channels(), market.channels(), yields.channels(), pegChannels(coins))
 	})
 	applyCandles, next := w.hub.ApplyTo(schemas.TopicCandles), make([]int, 8)

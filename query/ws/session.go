@@ -91,7 +91,7 @@ func (h *Hub) gone(raw net.Conn) {
 	h.sessions.Done()
 }
 
-// sendAway closes a socket that is no subscriber's.
+// sendAway closes a socket that is not a subscriber's.
 func (h *Hub) sendAway(conn *websocket.Conn, end *ending) {
 	h.metrics.close(end.code)
 	deadline := time.Now().Add(goodbye)

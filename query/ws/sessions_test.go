@@ -21,7 +21,7 @@ func (cookieSessions) Session(ctx *fasthttp.RequestCtx, _ time.Time) (query.Gran
 // A browser opens sockets for the pages of any site, and sends our cookies along: a session opens a stream for its own pages only,
 // also where other origins may connect with a key.
 func TestSessionsOpenStreamsForTheirOwnPagesOnly(t *testing.T) {
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		s.sessions = cookieSessions{}
 		s.stream.KeyTimeout = 50 * time.Millisecond
 		s.stream.Origins = []string{"https://app.example"}

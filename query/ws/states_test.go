@@ -183,7 +183,7 @@ func TestACursorHoldsNoPlaceOfStates(t *testing.T) {
 	coins := scriptCoins(t)
 	log := newCandleLog(coins)
 	l := &lamp{state: "red"}
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		s.coins, s.auth, s.channels = coins, query.AuthOpen, append(log.channels(), l.channel())
 	})
 	log.follow(t, w.hub.ApplyTo("candles.v1"), make([]int, 8), log.ends())

@@ -27,7 +27,7 @@ type rawSocket struct {
 }
 
 // openRaw upgrades a connection by hand, from a web page if origin is set, and with compression.
-func (w *world) openRaw(t *testing.T, origin string) *rawSocket {
+func (w *fixture) openRaw(t *testing.T, origin string) *rawSocket {
 	t.Helper()
 	conn, err := net.Dial("tcp", w.base)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *rawSocket) ended() (code uint16) {
 
 // Whoever is sent away sends messages that inflate a thousandfold: none is inflated.
 func TestMessagesOfStrangersAreNotInflated(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	frame := bomb(t)
 	for name, test := range map[string]struct {
 		origin string
@@ -143,7 +143,7 @@ func TestMessagesOfStrangersAreNotInflated(t *testing.T) {
 }
 
 func TestSocketsWithoutAKeyAreLimited(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.stream.Strangers, s.stream.StrangersEach, s.stream.KeyTimeout = 10, 3, time.Minute })
+	w := newFixture(t, func(s *setup) { s.stream.Strangers, s.stream.StrangersEach, s.stream.KeyTimeout = 10, 3, time.Minute })
 	key := w.key(limits.PlanPro)
 	var waiting []*client
 	for range 3 {
@@ -153,7 +153,7 @@ func TestSocketsWithoutAKeyAreLimited(t *testing.T) {
 	if err == nil || answer == nil || answer.StatusCode != http.StatusServiceUnavailable {
 		t.Fatalf("the fourth socket without a key: got %v, %v, want 503", answer, err)
 	}
-	w.open(dialing{key: key}).until(typeInitial) // one with a key is no stranger
+	w.open(dialing{key: key}).until(typeInitial) // one with a key is not a stranger
 	waiting[0].send(`{"type":"auth","key":"` + key + `"}`)
 	waiting[0].until(typeInitial) // nor is one that sent it
 	w.open(dialing{})
@@ -174,7 +174,7 @@ func TestSocketsWithoutAKeyAreLimited(t *testing.T) {
 }
 
 func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	client := w.open(dialing{key: w.key(limits.PlanPro)})
 	client.until(typeInitial)
 	client.send("{\"type\":\"ping\",\"x\":\"\xff\"}")

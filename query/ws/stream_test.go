@@ -69,14 +69,14 @@ func (f *follower) take(r received) {
 
 // market moves some of the coins and states how often each changed.
 type market struct {
-	w       *world
+	w       *fixture
 	rng     *rand.Rand
 	coins   []schemas.Coin
 	prices  map[string]float64
 	changes map[string]int
 }
 
-func newMarket(w *world, seed uint64, coins int) *market {
+func newMarket(w *fixture, seed uint64, coins int) *market {
 	m := &market{w: w, rng: rand.New(rand.NewPCG(seed, 1)), coins: w.priceCache.Coins().All()[:coins],
 		prices: map[string]float64{}, changes: map[string]int{}}
 	for _, c := range m.coins {
@@ -105,7 +105,7 @@ func (m *market) second(share float64) {
 func TestEveryReaderReceivesEveryChangeAtItsOwnPace(t *testing.T) {
 	for seed := range uint64(2) {
 		const seconds = 40
-		w := newWorld(t, func(s *setup) { s.stream.WriteTimeout = patience })
+		w := newFixture(t, func(s *setup) { s.stream.WriteTimeout = patience })
 		m := newMarket(w, seed, 400) // a snapshot of them has more than 64 kB
 		key := w.key(limits.PlanPro)
 		type reader struct {
@@ -200,7 +200,7 @@ func TestEveryReaderReceivesEveryChangeAtItsOwnPace(t *testing.T) {
 }
 
 func TestReadersThatComeAndGoHarmNoOther(t *testing.T) {
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		enterprise := s.plans[limits.PlanEnterprise]
 		enterprise.PerMinute = 0
 		s.plans[limits.PlanEnterprise] = enterprise
@@ -283,7 +283,7 @@ func TestTheQueueOfOneWhoIsAlwaysBehindDoesNotGrow(t *testing.T) {
 }
 
 func TestTheKeyComesInThreeWays(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.stream.Origins = []string{"https://app.example"} })
+	w := newFixture(t, func(s *setup) { s.stream.Origins = []string{"https://app.example"} })
 	good := w.key(limits.PlanPro)
 	for _, c := range []struct {
 		name string
@@ -329,14 +329,14 @@ func TestTheKeyComesInThreeWays(t *testing.T) {
 }
 
 func TestAClientThatSendsNoKeyIsClosed(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.stream.KeyTimeout = 50 * time.Millisecond })
+	w := newFixture(t, func(s *setup) { s.stream.KeyTimeout = 50 * time.Millisecond })
 	if code := w.open(dialing{}).closed(); code != closeKey {
 		t.Errorf("closed with %d, want %d", code, closeKey)
 	}
 }
 
 func TestHandshakesCountAndSocketsAreLimited(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	free := w.key(limits.PlanFree)
 	first := w.open(dialing{key: free})
 	first.until("welcome")
@@ -371,7 +371,7 @@ func TestHandshakesCountAndSocketsAreLimited(t *testing.T) {
 }
 
 // written means that nothing waits to be written to anyone but one.
-func (w *world) written(except string) bool {
+func (w *fixture) written(except string) bool {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	for _, s := range w.hub.subs {
@@ -385,7 +385,7 @@ func (w *world) written(except string) bool {
 	return true
 }
 
-func (w *world) sockets() int {
+func (w *fixture) sockets() int {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	return len(w.hub.sockets) + len(w.hub.budgets)
@@ -394,7 +394,7 @@ func (w *world) sockets() int {
 func TestEachHubHasAnEpochOfItsOwn(t *testing.T) {
 	epochs := map[string]bool{}
 	for range 2 {
-		w := newWorld(t, nil)
+		w := newFixture(t, nil)
 		m := newMarket(w, 1, 3)
 		c := w.open(dialing{key: w.key(limits.PlanPro)})
 		welcome := c.frame()
@@ -412,7 +412,7 @@ func TestEachHubHasAnEpochOfItsOwn(t *testing.T) {
 }
 
 func TestPlainRequestsAreAskedToUpgrade(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	answer, err := http.Get("http://" + w.base + Path)
 	if err != nil {
 		t.Fatal(err)
@@ -440,7 +440,7 @@ func TestPlainRequestsAreAskedToUpgrade(t *testing.T) {
 }
 
 func TestARevokedKeyEndsItsSockets(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	good, bad := w.key(limits.PlanPro), w.key(limits.PlanPro)
 	kept, ended := w.open(dialing{key: good}), w.open(dialing{key: bad})
 	kept.until(typeInitial)
@@ -454,7 +454,7 @@ func TestARevokedKeyEndsItsSockets(t *testing.T) {
 }
 
 func TestDrainingSendsEveryoneAway(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	c := w.open(dialing{key: w.key(limits.PlanPro)})
 	waiting := w.open(dialing{}) // has sent no key yet
 	c.until(typeInitial)
@@ -471,7 +471,7 @@ func TestDrainingSendsEveryoneAway(t *testing.T) {
 }
 
 func TestAStalledReaderIsClosedWithTheReason(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.stream.WriteTimeout, s.stream.Linger = 300*time.Millisecond, patience })
+	w := newFixture(t, func(s *setup) { s.stream.WriteTimeout, s.stream.Linger = 300*time.Millisecond, patience })
 	m := newMarket(w, 1, 300)
 	c := w.open(dialing{key: w.key(limits.PlanPro), uncompressed: true, readBuffer: 4096})
 	c.until("welcome")
@@ -494,7 +494,7 @@ func TestAStalledReaderIsClosedWithTheReason(t *testing.T) {
 }
 
 func TestAReaderThatNeverReadsAgainIsCutOff(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.stream.WriteTimeout, s.stream.Linger = 50*time.Millisecond, 50*time.Millisecond })
+	w := newFixture(t, func(s *setup) { s.stream.WriteTimeout, s.stream.Linger = 50*time.Millisecond, 50*time.Millisecond })
 	m := newMarket(w, 1, 300)
 	w.open(dialing{key: w.key(limits.PlanPro), uncompressed: true, readBuffer: 4096}).until("welcome")
 	w.eventually("it is cut off", func() bool { m.second(1); return w.sockets() == 0 })
@@ -503,7 +503,7 @@ func TestAReaderThatNeverReadsAgainIsCutOff(t *testing.T) {
 // Three hundred that never read take nothing from one that does, and are cut off.
 func TestThreeHundredThatNeverReadDelayNobody(t *testing.T) {
 	const silent, seconds = 300, 30
-	w := newWorld(t, func(s *setup) {
+	w := newFixture(t, func(s *setup) {
 		s.stream.WriteTimeout, s.stream.Linger = 50*time.Millisecond, 50*time.Millisecond
 		enterprise := s.plans[limits.PlanEnterprise]
 		enterprise.PerMinute, enterprise.Sockets = 0, silent+1
@@ -541,7 +541,7 @@ func TestThreeHundredThatNeverReadDelayNobody(t *testing.T) {
 }
 
 func TestWhatClientsSendIsBounded(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.stream.Idle = time.Hour })
+	w := newFixture(t, func(s *setup) { s.stream.Idle = time.Hour })
 	key := w.key(limits.PlanPro)
 	for _, c := range []struct {
 		name string
@@ -574,7 +574,7 @@ func TestWhatClientsSendIsBounded(t *testing.T) {
 }
 
 func TestASmallMessageThatInflatesIsRefused(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	client := w.open(dialing{key: w.key(limits.PlanPro)})
 	client.until(typeInitial)
 	bomb := `{"type":"ping","x":"` + strings.Repeat("0", 1<<20) + `"}`
@@ -599,7 +599,7 @@ func TestASmallMessageThatInflatesIsRefused(t *testing.T) {
 }
 
 func TestAnIdleClientIsPingedAndAGoneOneForgotten(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.stream.Idle = 2500 * time.Millisecond })
+	w := newFixture(t, func(s *setup) { s.stream.Idle = 2500 * time.Millisecond })
 	key := w.key(limits.PlanPro)
 	w.open(dialing{key: key}).until(typeInitial) // never reads again, so it answers no ping
 	alive := w.open(dialing{key: key})
@@ -618,7 +618,7 @@ func TestAnIdleClientIsPingedAndAGoneOneForgotten(t *testing.T) {
 }
 
 func TestPricesGrowStaleWhenTheLogStandsStill(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	m := newMarket(w, 1, 3)
 	c := w.open(dialing{key: w.key(limits.PlanPro)})
 	c.until(typeInitial)
@@ -636,7 +636,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"type":"subscribe","symbols":["BTC"],"channels":["prices"],"intervalMs":1e300}`))
 	f.Add([]byte(`{"type":"unsubscribe","symbols":[]}`))
 	f.Add([]byte("{\"type\":\"subscribe\",\"symbols\":[\"\\u0000\xff\"]}"))
-	w := newWorld(f, nil)
+	w := newFixture(f, nil)
 	s := newSubscriber(&admission{}, nil, len(w.hub.known))
 	f.Fuzz(func(t *testing.T, message []byte) {
 		w.hub.answer(s, message)
@@ -655,7 +655,7 @@ func FuzzMessage(f *testing.F) {
 // While the pulses that end a second are read, one partition after the other, the housekeeping sends nothing: what is written of the next
 // second meanwhile would come apart from the rest of it.
 func TestHousekeepingEndsNoSecond(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.tick()
 	w.pulse(0)
 	if w.hub.straggled() {
@@ -665,7 +665,7 @@ func TestHousekeepingEndsNoSecond(t *testing.T) {
 
 // A partition that is later than the gathering waits is sent all the same, before anything else moves.
 func TestALatePartitionIsSentByTheHousekeeping(t *testing.T) {
-	w := newWorld(t, func(s *setup) { s.stream.Gather = time.Millisecond })
+	w := newFixture(t, func(s *setup) { s.stream.Gather = time.Millisecond })
 	c := w.open(dialing{key: w.key(limits.PlanPro)})
 	c.until("welcome")
 	w.pulse(0)

@@ -49,8 +49,8 @@ func newTickLog(t testing.TB, coins *schemas.CoinTable) *tickLog {
 	return l
 }
 
-func (l *tickLog) world(bytes int) *world {
-	return newWorld(l.t, func(s *setup) {
+func (l *tickLog) fixture(bytes int) *fixture {
+	return newFixture(l.t, func(s *setup) {
 		s.coins, s.stream.OffsetBytes = l.coins, bytes
 		s.channels = ticks.Channels(l.coins, func(ctx context.Context, rewind time.Duration, handle func(stream.TailRecord, bool) error) error {
 			return stream.NewTail(stream.TailConfig{Brokers: []string{l.broker}, Topic: schemas.TopicTicks, Rewind: rewind, Raw: true}).RunSettled(ctx, handle)
@@ -130,7 +130,7 @@ func TestTicksComeOnceOverCuts(t *testing.T) {
 	ethereum, _ := coins.ByID("ethereum")
 	log.pulse()
 	log.trades(bitcoin, 5)
-	replicas := []*world{log.world(1 << 20), log.world(1 << 20)}
+	replicas := []*fixture{log.fixture(1 << 20), log.fixture(1 << 20)}
 	documents := newMessageSchemas(t, replicas[0].document())
 	keys := []string{replicas[0].key("growth"), replicas[1].key("growth")}
 	open := func(replica int, cursor string) *client {
@@ -247,7 +247,7 @@ func BenchmarkTicks_OneReader20Coins(b *testing.B) {
 	log := newTickLog(b, coins)
 	bitcoin, _ := coins.ByID("bitcoin")
 	log.pulse()
-	w := log.world(32 << 20)
+	w := log.fixture(32 << 20)
 	c := w.open(dialing{key: w.key(limits.PlanPro), query: "?channels=ticks&symbols=BTC,ETH"})
 	documents := newMessageSchemas(b, w.document())
 	for began := false; !began; {

@@ -135,7 +135,7 @@ type memory interface {
 	oldest(at position) int64
 	// ahead means that a position lies further ahead than another replica may have read.
 	ahead(at position) bool
-	// begin is where one begins whose cursor is of another past; nil is no cursor.
+	// begin is where one begins whose cursor is of another past; nil means no cursor.
 	begin(cursor, present position) position
 }
 
@@ -147,7 +147,7 @@ func (l *line[E]) second(at position) int64 { return at.newest() }
 func (l *line[E]) oldest(at position) int64 { return at.oldest() }
 func (l *line[E]) ahead(at position) bool   { return at.newest() > l.heads().newest()+aheadMost }
 
-// begin is at the present, or behind the cursor where another replica has read and sent more: seconds are the same in every view of a
+// begin is at the present, or after the cursor where another replica has read and sent more: seconds are the same in every view of a
 // log, so that one whose view was replaced is sent nothing twice.
 func (l *line[E]) begin(cursor, present position) position {
 	if cursor == nil || l.ahead(cursor) {

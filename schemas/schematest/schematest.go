@@ -94,8 +94,8 @@ func Record(topic string, n int) []byte {
 	return value
 }
 
-// Garbage is what can lie in a topic and is no record of it, by its name. An empty value ends a key of a compacted topic,
-// and is none there.
+// Garbage is what can lie in a topic and is not a record of it, by its name. An empty value ends a key of a compacted topic,
+// and is not one there.
 func Garbage(topic string) map[string][]byte {
 	noise := make([]byte, 40)
 	for i := range noise {

@@ -11,7 +11,7 @@ var Files embed.FS
 
 // Views are statements that create views: those of analysts, v_…, in the default database, and beside
 // the tables those that they are built of. {database} is replaced by the database of the tables, other names
-// in braces for what the coin table says; a view that names {interval} is made once for each. They are
+// in braces for what the coin table states; a view that names {interval} is made once for each. They are
 // made in the order of their names: the number is the step.
 //
 //go:embed views/*.sql

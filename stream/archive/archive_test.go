@@ -97,7 +97,7 @@ func TestWhatIsReadIsWhatWasArchived(t *testing.T) {
 	eachStore(t, func(t *testing.T, open opener) {
 		store, _, records := archived(t, open)
 		c := load(t, store)
-		if len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 || c.First() != 1000 || c.Next() != 4000 {
+		if len(c.Faults)+len(c.Gaps)+len(c.Orphans) > 0 || c.First() != 1000 || c.Next() != 4000 {
 			t.Fatalf("the catalogue is %+v", c)
 		}
 		for _, s := range c.Segments {
@@ -257,7 +257,7 @@ func TestDamageIsFoundByName(t *testing.T) {
 				}
 			}
 			c := load(t, store)
-			if !slices.Equal(c.Holes, []archive.Span{{From: 1900, Next: 3100}}) || len(c.Faults) != 1 || !strings.Contains(c.Faults[0].Error(), "removed") {
+			if !slices.Equal(c.Gaps, []archive.Span{{From: 1900, Next: 3100}}) || len(c.Faults) != 1 || !strings.Contains(c.Faults[0].Error(), "removed") {
 				t.Fatalf("the catalogue is %+v", c)
 			}
 			if next, err := c.Read(t.Context(), store, 1000, 4000, func(*kgo.Record) error { return nil }); next != 1900 || err != nil {
@@ -401,7 +401,7 @@ func TestAFailedAttemptIsFoundOutByTheNext(t *testing.T) {
 					if err := c.Sweep(t.Context(), store); err != nil {
 						t.Fatal(err)
 					}
-					if c = load(t, store); c.Next() != 1000 || len(c.Orphans)+len(c.Faults)+len(c.Holes) > 0 {
+					if c = load(t, store); c.Next() != 1000 || len(c.Orphans)+len(c.Faults)+len(c.Gaps) > 0 {
 						t.Errorf("the catalogue is %+v", c)
 					}
 				})

@@ -51,7 +51,7 @@ type Archiver struct {
 	Topics map[string]Rule
 	// Schema is the digest of the descriptor set that the values are read by: what WriteSchema returned.
 	Schema string
-	// Logger gets a line for each hole and each failure, at the level of an error, and for each segment, for debugging.
+	// Logger gets a line for each gap and each failure, at the level of an error, and for each segment, for debugging.
 	Logger *slog.Logger
 	// Observer is notified of what happens.
 	Observer Observer
@@ -70,7 +70,7 @@ type topicPartition struct {
 type assigned struct {
 	of   Partition
 	last Segment // the one before, or the zero Segment
-	lost Segment // the one before the hole that first is behind, or the zero Segment
+	lost Segment // the one before the gap before first, or the zero Segment
 	// first is the offset that the segment begins with which is not written yet, next that of the record which is looked
 	// at next.
 	first, next int64

@@ -226,7 +226,7 @@ func checkCatalogs(t *testing.T, cfg stream.Config, store archive.Store) (catalo
 	}
 	for number := range int32(2) {
 		c, err := archive.Load(t.Context(), store, archive.Partition{Topic: topic, TopicID: ids[topic], Number: number})
-		if err != nil || len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 {
+		if err != nil || len(c.Faults)+len(c.Gaps)+len(c.Orphans) > 0 {
 			t.Fatal(err, c)
 		}
 		catalogs[number] = c
@@ -235,7 +235,7 @@ func checkCatalogs(t *testing.T, cfg stream.Config, store archive.Store) (catalo
 }
 
 // Offsets in the middle of the broker's log that it does not have, here those of the ends of transactions, are named exactly, so
-// that a reader may go on behind them.
+// that a reader may go on after them.
 func TestAHoleInsideTheBrokerIsNamed(t *testing.T) {
 	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
 	store, _ := dir(t)
@@ -275,17 +275,17 @@ func TestAHoleInsideTheBrokerIsNamed(t *testing.T) {
 	var read []int64
 	visit := func(rec *kgo.Record) error { read = append(read, rec.Offset); return nil }
 	err := stream.ReadRange(t.Context(), cfg, topic, 0, 0, 5, visit)
-	var hole *stream.HoleError
-	if !errors.As(err, &hole) || hole.From != 2 || hole.Next != 4 {
+	var gap *stream.OffsetGapError
+	if !errors.As(err, &gap) || gap.From != 2 || gap.Next != 4 {
 		t.Fatalf("read %v, %v, want a hole of 2 to 4", read, err)
 	}
-	if err := stream.ReadRange(t.Context(), cfg, topic, 0, hole.Next, 5, visit); err != nil || !slices.Equal(read, []int64{0, 1, 4}) {
+	if err := stream.ReadRange(t.Context(), cfg, topic, 0, gap.Next, 5, visit); err != nil || !slices.Equal(read, []int64{0, 1, 4}) {
 		t.Errorf("read %v, %v, want 0, 1 and 4", read, err)
 	}
 }
 
 // TestAHoleIsAnError deletes from both the archive and the broker.
-func TestAHoleIsAnError(t *testing.T) {
+func TestAGapIsAnError(t *testing.T) {
 	r := streamtest.Rand(t)
 	cfg := stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}
 	store, _ := dir(t)
@@ -314,7 +314,7 @@ func TestAHoleIsAnError(t *testing.T) {
 	}
 	cfg.Archive = archive.NewLog(store, cfg, rules)
 	err = stream.ReadRange(t.Context(), cfg, topic, 0, 0, c.Next(), func(*kgo.Record) error { return nil })
-	if hole := (*stream.HoleError)(nil); !errors.As(err, &hole) || hole.From != gone.First {
+	if gap := (*stream.OffsetGapError)(nil); !errors.As(err, &gap) || gap.From != gone.First {
 		t.Errorf("got %v, want a hole from %d", err, gone.First)
 	}
 	if starts, _, err := cfg.LogBounds(t.Context(), topic); err != nil || starts[topic][0] != gone.Next {

@@ -25,7 +25,7 @@ type BucketConfig struct {
 	Bucket string
 	// Prefix begins the names of all objects, before a slash; empty: the bucket is the archive's alone.
 	Prefix string
-	// Region is what requests are signed for; empty: what the server says.
+	// Region is what requests are signed for; empty: what the server states.
 	Region string
 	// AccessKey and SecretKey sign requests; empty: AWS_ACCESS_KEY_ID and its companions, the file of shared credentials, or the
 	// role of the machine, in this order.

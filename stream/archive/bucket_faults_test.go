@@ -209,7 +209,7 @@ func checkWhole(t *testing.T, store archive.Store, records []*kgo.Record) {
 	if err := c.Sweep(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
-	if c = load(t, store); len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 {
+	if c = load(t, store); len(c.Faults)+len(c.Gaps)+len(c.Orphans) > 0 {
 		t.Fatalf("the catalogue is %+v", c)
 	}
 	for _, s := range c.Segments {
@@ -392,7 +392,7 @@ func TestABadWayToABucketLosesNothing(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if len(c.Faults)+len(c.Holes) > 0 {
+		if len(c.Faults)+len(c.Gaps) > 0 {
 			t.Errorf("the catalogue is %+v", c)
 		}
 	}

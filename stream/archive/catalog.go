@@ -18,8 +18,8 @@ type Catalog struct {
 	Partition Partition
 	// Segments are in the order of their offsets, and do not overlap.
 	Segments []Segment
-	// Holes are the spans of offsets between segments that no segment has: records that were given up.
-	Holes []Span
+	// Gaps are the spans of offsets between segments that no segment has: records that were given up.
+	Gaps []Span
 	// Orphans are files that no sidecar names: of an archiver that died, or works at this moment.
 	Orphans []Object
 	// Faults are the sidecars that cannot be used, by name.
@@ -29,7 +29,7 @@ type Catalog struct {
 // Span is the offsets [From, Next).
 type Span struct{ From, Next int64 }
 
-// First is the offset of the first archived record, Next that behind the last; both are 0 if there is none.
+// First is the offset of the first archived record, Next that after the last; both are 0 if there is none.
 func (c Catalog) First() int64 {
 	if len(c.Segments) == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (c Catalog) First() int64 {
 	return c.Segments[0].First
 }
 
-// Next is the offset behind the last archived record.
+// Next is the offset after the last archived record.
 func (c Catalog) Next() int64 { return c.Last().Next }
 
 // Last is the last segment, or the zero Segment.
@@ -134,7 +134,7 @@ func (c *Catalog) add(s Segment) {
 		c.Faults = append(c.Faults, fmt.Errorf("segment %s of %s begins at %d, inside the one before, which ends at %d", s.Data, s.Source(), s.First, last.Next))
 		return
 	case len(c.Segments) > 0 && s.First > last.Next:
-		c.Holes = append(c.Holes, Span{last.Next, s.First})
+		c.Gaps = append(c.Gaps, Span{last.Next, s.First})
 		if s.Chain != chain("", s.Digest) {
 			c.Faults = append(c.Faults, fmt.Errorf("segment %s of %s is chained to one that ends at %d, and the archive has none that does: a segment was removed",
 				s.Data, s.Source(), s.First))

@@ -39,7 +39,7 @@ func (c *counter) Write(b []byte) (int, error) {
 }
 
 // Commit writes a segment of the records from the offset first on, which have to be contiguous; they are read once. The
-// segment before it is the zero Segment for the first of a partition and for the first behind a hole. Commit returns once
+// segment before it is the zero Segment for the first of a partition and for the first after a gap. Commit returns once
 // the file is on the disk, was read back, and the sidecar names it. If another archiver committed the segment meanwhile,
 // that one is returned; the error is a *MismatchError if it holds other records. After any other error the segment is
 // committed or not: to call Commit again settles it.
@@ -47,7 +47,7 @@ func Commit(ctx context.Context, store Store, of Partition, before Segment, firs
 	return commitAfter(ctx, store, of, before, first, schema, records, func() error { return nil })
 }
 
-// commitAfter does what Commit says, and calls written once the file is there, just before the sidecar commits it. Its error is
+// commitAfter does what Commit does, and calls written once the file is there, just before the sidecar commits it. Its error is
 // a failure of the log's.
 func commitAfter(
 	ctx context.Context, store Store, of Partition, before Segment, first int64, schema string, records iter.Seq2[*kgo.Record, error], written func() error,

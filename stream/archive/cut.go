@@ -42,7 +42,7 @@ func (c *Cutter) Ends(r *kgo.Record) bool {
 		}
 	}
 	ends := c.rows > 0
-	// A late record behind a cut begins a segment in the period of the time that the log has reached.
+	// A late record after a cut begins a segment in the period of the time that the log has reached.
 	c.newest = max(c.newest, at)
 	c.rows, c.bytes, c.period = 1, size, c.periodOf(c.newest)
 	return ends

@@ -45,7 +45,7 @@ func appendText(b, text []byte) []byte {
 
 func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
-// chain is that of a segment behind the chain of the one before, which is "" for the first.
+// chain is that of a segment after the chain of the one before, which is "" for the first.
 func chain(before, digest string) string {
 	raw := make([]byte, 0, 2*sha256.Size)
 	if before == "" {

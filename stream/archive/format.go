@@ -150,7 +150,7 @@ func readText(b []byte) (text, rest []byte, ok bool) {
 	return b[:n:n], b[n:], true
 }
 
-// readRecords hands the records of a Parquet file at and behind the offset from to visit, in order. A record and what it
+// readRecords hands the records of a Parquet file at and after the offset from to visit, in order. A record and what it
 // holds may be kept.
 func readRecords(file io.ReaderAt, size int64, of Segment, from int64, visit func(*kgo.Record) error) (err error) {
 	defer func() { // the library's readers panic on some damaged files

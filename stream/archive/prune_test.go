@@ -57,7 +57,7 @@ func TestPruneDeletesTheOldestOfWhatMayGo(t *testing.T) {
 		if deleted := prune(size() - 1); len(deleted) != 1 || deleted[0] != pruneable[0] {
 			t.Errorf("one byte above the bound %+v is deleted, want the oldest segment", deleted)
 		}
-		if c := load(t, store); c.First() != pruneable[1].First || len(c.Faults)+len(c.Holes)+len(c.Orphans) > 0 {
+		if c := load(t, store); c.First() != pruneable[1].First || len(c.Faults)+len(c.Gaps)+len(c.Orphans) > 0 {
 			t.Errorf("what is left is %+v", c)
 		}
 		if next, err := load(t, store).Read(t.Context(), store, pruneable[1].First, 1000, func(*kgo.Record) error { return nil }); next != 1000 || err != nil {

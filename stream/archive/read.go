@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Read hands the archived records of [from, to) to visit, in order, and returns the offset behind the last one that it
-// handed over, or from if the archive does not have that one. It ends before a hole. Each file that is read whole is
+// Read hands the archived records of [from, to) to visit, in order, and returns the offset after the last one that it
+// handed over, or from if the archive does not have that one. It ends before a gap. Each file that is read whole is
 // compared with its digest; the error is a *DamageError where it differs, and what was handed over before it is to be
 // thrown away then.
 func (c Catalog) Read(ctx context.Context, store Store, from, to int64, visit func(*kgo.Record) error) (next int64, err error) {
@@ -26,12 +26,12 @@ func (c Catalog) Read(ctx context.Context, store Store, from, to int64, visit fu
 	return next, nil
 }
 
-// search is the place of the first segment that ends behind an offset.
+// search is the place of the first segment that ends after an offset.
 func (c Catalog) search(offset int64) int {
 	return sort.Search(len(c.Segments), func(i int) bool { return c.Segments[i].Next > offset })
 }
 
-// find is the segment with an offset, or else the first one behind it.
+// find is the segment with an offset, or else the first one after it.
 func (c Catalog) find(offset int64) (Segment, bool) {
 	at := c.search(offset)
 	if at == len(c.Segments) {

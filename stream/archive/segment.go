@@ -62,7 +62,7 @@ type Segment struct {
 	Topic     string `json:"topic"`
 	TopicID   string `json:"topicId"`
 	Partition int32  `json:"partition"`
-	// First is the offset of the first record, Next that behind the last. Every offset between is there.
+	// First is the offset of the first record, Next that after the last. Every offset between is there.
 	First int64 `json:"first"`
 	Next  int64 `json:"next"`
 	// MinTime and MaxTime are the least and greatest timestamp of its records, Unix milliseconds.
@@ -94,7 +94,7 @@ func (s Segment) SidecarName() string { return s.Source().name(s.First) + sideca
 // maxSidecar bounds a sidecar that is read; bytes.
 const maxSidecar = 64 << 10
 
-// decodeSegment reads a sidecar. The name is where it lies, which has to be where its content says.
+// decodeSegment reads a sidecar. The name is where it lies, which has to be where its content states.
 func decodeSegment(name string, content []byte) (Segment, error) {
 	var s Segment
 	if err := json.Unmarshal(content, &s); err != nil {

@@ -31,7 +31,7 @@ type Store interface {
 	Open(ctx context.Context, name string) (Reader, error)
 	// List returns the objects whose names begin with a prefix that ends in a slash, sorted by name.
 	List(ctx context.Context, prefix string) ([]Object, error)
-	// Delete removes an object. It is no error if there is none.
+	// Delete removes an object. It is not an error if there is none.
 	Delete(ctx context.Context, name string) error
 }
 
@@ -39,7 +39,7 @@ type Store interface {
 var (
 	ErrExists  = errors.New("an object of this name exists")
 	ErrMissing = errors.New("no object has this name")
-	// ErrUnavailable states that a store could not be asked, or its answer did not arrive: it says nothing about any object. It is a
+	// ErrUnavailable states that a store could not be asked, or its answer did not arrive: it reports nothing about any object. It is a
 	// stream.ErrUnavailable too.
 	ErrUnavailable error = unavailableError{}
 )

@@ -21,8 +21,8 @@ import (
 // completeCoins are a coin that is back-filled in a currency, the stablecoin that converts the other, and that one.
 var completeCoins = []struct{ id, base, quote string }{{"bitcoin", "BTC", "USD"}, {"tether", "USDT", "USD"}, {"solana", "SOL", "USDT"}}
 
-// completeWorld is a store whose sinks of live and of back-filled candles go on independently of each other.
-type completeWorld struct {
+// completeFixture is a store whose sinks of live and of back-filled candles go on independently of each other.
+type completeFixture struct {
 	*testing.T
 	store  *history.Store
 	fold   *past.Fold
@@ -41,17 +41,17 @@ type completeSeen struct {
 	backfills int
 }
 
-// completeFrom is the first of the minutes that the worlds have.
+// completeFrom is the first of the minutes that the fixtures have.
 var completeFrom = time.Unix(0, noon).UTC()
 
 const completeMinutes = 150
 
-func (w *completeWorld) place(coin string, interval time.Duration, start time.Time) string {
+func (w *completeFixture) place(coin string, interval time.Duration, start time.Time) string {
 	return fmt.Sprint(coin, " ", interval, " ", start.Truncate(interval).Format(time.RFC3339))
 }
 
 // live brings the live minutes of one partition on; the ledger says so at once or later.
-func (w *completeWorld) live(partition int32) {
+func (w *completeFixture) live(partition int32) {
 	next := min(w.closed[partition]+1+w.r.IntN(40), completeMinutes)
 	for _, c := range completeCoins {
 		if stream.PartitionFor(c.id, int32(len(w.closed))) != partition {
@@ -72,7 +72,7 @@ func (w *completeWorld) live(partition int32) {
 	}
 }
 
-func (w *completeWorld) keep(partition int32) {
+func (w *completeFixture) keep(partition int32) {
 	w.offset++
 	w.kept[partition] = w.closed[partition]
 	until := int64(0)
@@ -85,7 +85,7 @@ func (w *completeWorld) keep(partition int32) {
 }
 
 // backfill reads some minutes, or an hour, of one market.
-func (w *completeWorld) backfill() {
+func (w *completeFixture) backfill() {
 	c := completeCoins[w.r.IntN(len(completeCoins))]
 	interval, n := time.Minute, 1+w.r.IntN(70)
 	if w.r.IntN(4) == 0 {
@@ -110,7 +110,7 @@ func (w *completeWorld) backfill() {
 
 // check asks for all candles: one that was complete is the same, unless more of its interval was back-filled since, and a live
 // one is the same always. It returns how many it knows.
-func (w *completeWorld) check() (known int) {
+func (w *completeFixture) check() (known int) {
 	if _, err := w.fold.Pass(w.Context()); err != nil {
 		w.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestACompleteCandleStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &completeWorld{T: t, store: newStore(t), r: streamtest.Rand(t),
+	w := &completeFixture{T: t, store: newStore(t), r: streamtest.Rand(t),
 		closed: map[int32]int{}, kept: map[int32]int{}, backfills: map[string]int{}, seen: map[string]completeSeen{}}
 	w.fold = past.NewFold(w.store)
 	for p := range topic.Partitions {

@@ -46,7 +46,7 @@ func TestCoverageSaysWhyAMarketWasSilent(t *testing.T) {
 	for _, gone := range []bool{false, true} { // taken off at 12:55
 		records = append(records, sourceRecord(1, &eventsv1.Listing{Venue: "okx", Symbol: "XRP-USDT", Base: "XRP", Quote: "USDT", Gone: gone, IngestTime: noon + map[bool]int64{true: 55}[gone]*aMinute}))
 	}
-	// The list says from 14:30 on that it does not trade.
+	// The list states from 14:30 on that it does not trade.
 	records = append(records, sourceRecord(1, &eventsv1.Listing{Venue: "okx", Symbol: "ETH-USDT", Base: "ETH", Quote: "USDT", IngestTime: noon}),
 		sourceRecord(2, &eventsv1.Listing{Venue: "okx", Symbol: "ETH-USDT", Base: "ETH", Quote: "USDT", Gone: true, Status: "state=suspend", IngestTime: noon + 150*aMinute}))
 	insert(t, store, records...)
@@ -156,7 +156,7 @@ func TestTheUniverseAtAnInstantDoesNotLookAhead(t *testing.T) {
 	at("'2026-03-04 12:00:00'", "bitcoin BTC 2 2 2026-03-02 2 ['gate:BTC_USDT','okx:BTC-USDT'] 2026-03-04 12:00:00.000000000", "ethereum ETH 0 none none 1 ['okx:ETH-BTC'] 2026-03-02 12:00:00.000000000")
 }
 
-// Changes of a list are told from records that repeat what was known; a symbol keeps what it meant, from when to when.
+// Changes of a list are distinguished from records that repeat what was known; a symbol keeps what it meant, from when to when.
 func TestListingsAreChanges(t *testing.T) {
 	store := newStore(t)
 	listing := func(offset, hours int64, symbol, base string, gone bool) logged {

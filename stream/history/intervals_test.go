@@ -40,7 +40,7 @@ func TestIntervalsFoldTheirMinutes(t *testing.T) {
 	var minutes []schemas.Candle
 	for minute := range 36 * 60 {
 		if minute >= 60 && minute < 120 || minute == 150 {
-			continue // an hour without a price, and one with a hole
+			continue // an hour without a price, and one with a gap
 		}
 		c := minuteCandle("bitcoin", minute, r)
 		records = append(records, candleAt(int64(minute), c))

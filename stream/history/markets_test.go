@@ -392,8 +392,8 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 	for i, venue := range []string{"kraken", "gate", "okx", "htx"} { // streams
 		offset++
 		records = append(records, sourceRecord(offset, &eventsv1.SourceNotice{Source: venue, Enabled: true}))
-		heard := noon - []int64{119, 121, 599, 601}[i]*int64(time.Second)
-		records = append(records, price(offset, &eventsv1.Price{CoinId: "bitcoin", Time: heard - heard%int64(time.Second), Inputs: []*eventsv1.PriceInput{{Provider: venue, QuoteHeard: heard, LastHeard: heard - 1}}}))
+		receivedAt := noon - []int64{119, 121, 599, 601}[i]*int64(time.Second)
+		records = append(records, price(offset, &eventsv1.Price{CoinId: "bitcoin", Time: receivedAt - receivedAt%int64(time.Second), Inputs: []*eventsv1.PriceInput{{Provider: venue, QuoteHeard: receivedAt, LastHeard: receivedAt - 1}}}))
 	}
 	records = append(records, price(offset+1, &eventsv1.Price{CoinId: "dash", Time: noon}))
 	for i := range 20 {
@@ -430,7 +430,7 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 		`('shaky','2026-03-01 11:59:00.000000000','list','https://shaky',0,false,'no route',1000,10,'2026-03-01 11:59:01.000000000')`)
 }
 
-// The blend in SQL is the formula's, for whatever sources say, in whatever order.
+// The blend in SQL is the formula's, for whatever sources state, in whatever order.
 func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -438,7 +438,7 @@ func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
 	store := newStore(t)
 	sources := []string{"ecb", "frankfurter", "er-api", "coinbase", "bank"}
 	currencies := []string{"USD", "EUR", "CHF", "GBP", "JPY", "PLN"}
-	heard := map[string]schemas.FiatReading{}
+	receivedAt := map[string]schemas.FiatReading{}
 	var fixings []*eventsv1.Fixing
 	var records []logged
 	for i, source := range sources {
@@ -446,7 +446,7 @@ func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
 		if i == 0 {
 			h.Read = noon // the newest of all is the time that it is
 		}
-		heard[source] = h
+		receivedAt[source] = h
 		records = append(records, sourceRecord(int64(i), &eventsv1.Fetch{Source: source, Started: h.Read}), sourceRecord(int64(i), &eventsv1.SourceNotice{Source: source, Interval: h.Interval}))
 	}
 	for i := range 150 {
@@ -467,7 +467,7 @@ func TestFiatRatesInSQLAreThoseOfTheFormula(t *testing.T) {
 	}
 	insert(t, store, records...)
 	var want []string
-	for _, rate := range schemas.BlendFiat(fixings, heard, noon) {
+	for _, rate := range schemas.BlendFiat(fixings, receivedAt, noon) {
 		line := fmt.Sprintf("%s %.9f %s %v", rate.Code, rate.Rate, time.Unix(0, rate.Time).UTC().Format("2006-01-02 15:04:05.000000000"), rate.Stale)
 		for _, s := range rate.Sources {
 			line += " " + s.Source + ":" + s.Reason

@@ -33,7 +33,7 @@ func (e *NewerError) Error() string {
 
 // Migrate brings the tables to the version this binary knows, and the analysts' views with them. A
 // migration that was interrupted is made again: every step can be. Of tables that a newer version has
-// migrated it changes nothing: a *NewerError says so.
+// migrated it changes nothing: a *NewerError reports it.
 func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 	db := clickhouse.OpenDB(s.cfg.options(s.cfg.Database))
 	defer db.Close()

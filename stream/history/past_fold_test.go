@@ -35,8 +35,8 @@ func foldPast(t testing.TB, store *history.Store) {
 	}
 }
 
-// pastWorld is a store that is given candles, fixings and live minutes in any order, and folded beside it.
-type pastWorld struct {
+// pastFixture is a store that is given candles, fixings and live minutes in any order, and folded beside it.
+type pastFixture struct {
 	*testing.T
 	*rand.Rand
 	oracle *pastOracle
@@ -63,7 +63,7 @@ type saidCandles struct {
 }
 
 // remember keeps what is answered now, of which no fold is under way.
-func (w *pastWorld) remember() {
+func (w *pastFixture) remember() {
 	if _, err := w.fold.Pass(w.Context()); err != nil {
 		w.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (w *pastWorld) remember() {
 }
 
 // checkSaid compares what was answered with what is answered as of then.
-func (w *pastWorld) checkSaid() {
+func (w *pastFixture) checkSaid() {
 	w.Helper()
 	topic, err := schemas.TopicNamed(schemas.TopicCandles)
 	w.must(err)
@@ -106,12 +106,12 @@ var pastSpan = past.Span{From: time.Unix(0, noon).Add(-500 * day), To: time.Unix
 // pastFrom is the first live minute that may be.
 var pastFrom = time.Unix(0, noon).Add(-3 * time.Hour)
 
-func newPastWorld(t *testing.T, seed uint64) *pastWorld {
+func newPastFixture(t *testing.T, seed uint64) *pastFixture {
 	cfg := newConfig(t)
 	way := &wire{RoundTripper: cfg.Transport}
 	beside := openStore(t, cfg)
 	cfg.Transport = way
-	w := &pastWorld{T: t, Rand: rand.New(rand.NewPCG(seed, 7)), oracle: newPastOracle(), store: openStore(t, cfg), beside: beside, way: way}
+	w := &pastFixture{T: t, Rand: rand.New(rand.NewPCG(seed, 7)), oracle: newPastOracle(), store: openStore(t, cfg), beside: beside, way: way}
 	if _, err := w.store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func newPastWorld(t *testing.T, seed uint64) *pastWorld {
 	return w
 }
 
-func (w *pastWorld) must(err error) {
+func (w *pastFixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -127,12 +127,12 @@ func (w *pastWorld) must(err error) {
 }
 
 // number is one that a float holds exactly.
-func (w *pastWorld) number() string {
+func (w *pastFixture) number() string {
 	return fmt.Sprintf("%d.%d", 1+w.IntN(50), []int{0, 125, 25, 375, 5}[w.IntN(5)])
 }
 
 // candles are some of one market, or of several.
-func (w *pastWorld) candles() (records []logged) {
+func (w *pastFixture) candles() (records []logged) {
 	bases := []string{"BTC", "ETH", "USDT", "USDC", "SOL", "DOGE"}
 	quotes := []string{"USD", "USDT", "USDC", "EUR", "GBP", "BTC", "ETH", "SOL", "NOSUCH"}
 	base, quote, venue := bases[w.IntN(len(bases))], quotes[w.IntN(len(quotes))], w.IntN(4)
@@ -159,14 +159,14 @@ func (w *pastWorld) candles() (records []logged) {
 	return records
 }
 
-func (w *pastWorld) fixing() []logged {
+func (w *pastFixture) fixing() []logged {
 	w.offset++
 	at := time.Unix(0, noon).UTC().AddDate(0, 0, 2-w.IntN(14))
 	return []logged{fixing(w.offset, []string{"USD", "USD", "GBP"}[w.IntN(3)], w.number(), at)}
 }
 
 // add inserts a batch, perhaps cut between any two inserts and made again, perhaps once more later.
-func (w *pastWorld) add(records []logged) {
+func (w *pastFixture) add(records []logged) {
 	w.batches = append(w.batches, records)
 	for _, r := range records {
 		w.oracle.add(r)
@@ -174,7 +174,7 @@ func (w *pastWorld) add(records []logged) {
 	w.insert(records)
 }
 
-func (w *pastWorld) insert(records []logged) {
+func (w *pastFixture) insert(records []logged) {
 	batch := func() (b rows.Batch) {
 		for _, r := range records {
 			b.Add(r.place, r.record)
@@ -207,7 +207,7 @@ func inserts(r *http.Request) (table string, ok bool) {
 }
 
 // cut lets so many inserts through; the next is lost, before or after it was made.
-func (w *pastWorld) cut(n int) {
+func (w *pastFixture) cut(n int) {
 	late := w.IntN(2) == 0
 	w.way.around = func(r *http.Request, do func() (*http.Response, error)) (*http.Response, error) {
 		if _, ok := inserts(r); !ok {
@@ -225,10 +225,10 @@ func (w *pastWorld) cut(n int) {
 	}
 }
 
-func (w *pastWorld) restore() { w.way.around = nil }
+func (w *pastFixture) restore() { w.way.around = nil }
 
 // live closes some minutes, in which most coins have a price.
-func (w *pastWorld) live() {
+func (w *pastFixture) live() {
 	var records []logged
 	for range 1 + w.IntN(50) {
 		for _, coin := range pastCoins {
@@ -242,7 +242,7 @@ func (w *pastWorld) live() {
 		}
 		w.minute++
 	}
-	// Rows may be there long before the ledger says so; nobody may take them for closed.
+	// Rows may be there long before the ledger reports it; nobody may take them for closed.
 	w.batches = append(w.batches, records)
 	for _, r := range records {
 		w.oracle.add(r)
@@ -254,7 +254,7 @@ func (w *pastWorld) live() {
 	w.closed()
 }
 
-func (w *pastWorld) closed() {
+func (w *pastFixture) closed() {
 	until := pastFrom.Add(time.Duration(w.minute) * time.Minute)
 	w.oracle.closed = until.Unix()
 	topic, err := schemas.TopicNamed(schemas.TopicCandles)
@@ -270,7 +270,7 @@ func (w *pastWorld) closed() {
 }
 
 // replay puts other live candles in the place of those that are there.
-func (w *pastWorld) replay() {
+func (w *pastFixture) replay() {
 	w.generation++
 	uuid, err := shadow.Of(w.store).Create(w.Context(), "candles_1m", w.generation)
 	w.must(err)
@@ -292,7 +292,7 @@ func (w *pastWorld) replay() {
 
 // pass folds, as a process that dies at one of its inserts, one that is overtaken by another and by what is added meanwhile, or
 // undisturbed.
-func (w *pastWorld) pass() {
+func (w *pastFixture) pass() {
 	defer w.restore()
 	switch w.IntN(4) {
 	case 0:
@@ -335,7 +335,7 @@ func (w *pastWorld) pass() {
 }
 
 // damage loses rows that are only folded, or marks, and has them made again as the instance does that finds them gone.
-func (w *pastWorld) damage() {
+func (w *pastFixture) damage() {
 	table := []string{"past_candles", "past_folds", "past_marks"}[w.IntN(3)]
 	w.must(w.beside.Conn().Exec(w.Context(), "TRUNCATE TABLE "+table))
 	w.must(past.NewFold(w.beside).Mark(w.Context()))
@@ -343,7 +343,7 @@ func (w *pastWorld) damage() {
 	w.losses++
 }
 
-func (w *pastWorld) step() {
+func (w *pastFixture) step() {
 	switch n := w.IntN(100); {
 	case n < 45:
 		w.add(w.candles())
@@ -367,7 +367,7 @@ func (w *pastWorld) step() {
 }
 
 // check compares everything that is answered with the oracle.
-func (w *pastWorld) check() (found int) {
+func (w *pastFixture) check() (found int) {
 	w.Helper()
 	if _, err := w.fold.Pass(w.Context()); err != nil {
 		w.Fatal(err)
@@ -405,7 +405,7 @@ func (w *pastWorld) check() (found int) {
 }
 
 // checkExtremes compares the extremes of what is back-filled with those of all back-filled days and hours.
-func (w *pastWorld) checkExtremes() {
+func (w *pastFixture) checkExtremes() {
 	want := map[string]schemas.Extremes{}
 	for key := range w.oracle.markets {
 		if c, ok := w.oracle.past(key.coin, key.length, key.start); ok && key.length > 60 {
@@ -424,7 +424,7 @@ func (w *pastWorld) checkExtremes() {
 // However candles, rates, live minutes and fillings of gaps follow each other, however often they are written, wherever who writes
 // or folds them dies, and however many fold: what is answered afterwards is what an oracle works out from all that was added.
 // What was answered once is answered as of then.
-// MARKETLOG_SEEDS draws as many worlds more, MARKETLOG_SEED makes the one that failed.
+// MARKETLOG_SEEDS draws as many fixtures more, MARKETLOG_SEED makes the one that failed.
 func TestThePastIsFoldedExactly(t *testing.T) {
 	var seeds []uint64
 	if text := os.Getenv("MARKETLOG_SEED"); text != "" {
@@ -438,7 +438,7 @@ func TestThePastIsFoldedExactly(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := newPastWorld(t, seed)
+			w := newPastFixture(t, seed)
 			found := 0
 			for range 2 {
 				for range 15 + w.IntN(25) {

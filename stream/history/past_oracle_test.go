@@ -37,7 +37,7 @@ type oracleCandle struct {
 	quote  string
 	prices [4]float64
 	volume decimal.Decimal
-	// imported is of a file; withdrawn is none any more.
+	// imported is of a file; withdrawn no longer counts.
 	imported, withdrawn bool
 }
 

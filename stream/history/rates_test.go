@@ -260,11 +260,11 @@ func answersAndThePastAreOneSeries(t *testing.T, store *history.Store) {
 	var past []pastHour
 	for pool, name := range pools {
 		for at := begins; at < noon; at += (1 + random.Int64N(72)) * 20 * aMinute {
-			heard := at + random.Int64N(19*aMinute)
+			receivedAt := at + random.Int64N(19*aMinute)
 			e := &eventsv1.RateEntry{Provider: "lido", Source: "lido", Category: schemas.RateStaking, CoinId: "bitcoin", Symbol: "BTC", Pool: name, Apr: 1, Apy: 1, Said: reported,
-				Time: heard/aMinute*aMinute + aMinute, Heard: heard}
+				Time: receivedAt/aMinute*aMinute + aMinute, Heard: receivedAt}
 			all = append(all, rated(e.Time, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: e}}))
-			hours[[2]int64{int64(pool), heard / anHour}] = true
+			hours[[2]int64{int64(pool), receivedAt / anHour}] = true
 			live++
 		}
 		for at := begins; at < noon; at += (1 + random.Int64N(48)) * 30 * aMinute {

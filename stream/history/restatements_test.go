@@ -50,7 +50,7 @@ func (r drawnRow) sql() string {
 	return fmt.Sprintf("('%s', %d, %v, %s, ['%s'], 0, %d, bitShiftLeft(toUInt128(%d), 64) + %d)", r.coin, r.time, r.price, note, r.inputs, r.offset, r.logic, r.offset)
 }
 
-// Restatements applied to the rows before give the rows after, of drawn tables; what lies outside the bounds is none. A bound on how
+// Restatements applied to the rows before give the rows after, of drawn tables; what lies outside the bounds is not one. A bound on how
 // many are listed leaves the first by day, time and key, and counts all.
 func TestRestatementsLeadFromTheOldTableToTheNew(t *testing.T) {
 	store := newStore(t)

@@ -68,11 +68,11 @@ const lostSuffix = "!"
 type Range struct{ From, Next int64 }
 
 // Put keeps the records that are newer than what is kept; those of one partition are in the order of
-// the log. Covered says, per partition, of which stretch they are all that matter. It returns the
+// the log. Covered states, per partition, of which stretch they are all that matter. It returns the
 // partitions whose cache lacks what lies before that stretch, since it was flushed or never filled:
 // a reader does not take it for complete until a Put covers them from 0. An error that is
 // stream.ErrUnavailable leaves open what was kept: put the same again.
-func (s *Store) Put(ctx context.Context, generation uint32, records []Record, covered map[int32]Range) (holes []int32, err error) {
+func (s *Store) Put(ctx context.Context, generation uint32, records []Record, covered map[int32]Range) (gaps []int32, err error) {
 	fields := map[int32][]fieldValue{}
 	for f, r := range newest(records) {
 		record := eventsv1.PriceRecord{Mark: r.Mark, Body: &eventsv1.PriceRecord_Price{Price: r.Price}}
@@ -91,10 +91,10 @@ func (s *Store) Put(ctx context.Context, generation uint32, records []Record, co
 			return nil, fmt.Errorf("%w: caching prices of partition %d: %w", stream.ErrUnavailable, partition, err)
 		}
 		if !whole {
-			holes = append(holes, partition)
+			gaps = append(gaps, partition)
 		}
 	}
-	return holes, nil
+	return gaps, nil
 }
 
 type field struct {

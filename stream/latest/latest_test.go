@@ -130,11 +130,11 @@ func record(partition int32, offset int64, coin string, second int64, reason str
 
 func put(t *testing.T, store *latest.Store, generation uint32, covered map[int32]latest.Range, records ...latest.Record) []int32 {
 	t.Helper()
-	holes, err := store.Put(t.Context(), generation, records, covered)
+	gaps, err := store.Put(t.Context(), generation, records, covered)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return holes
+	return gaps
 }
 
 func byCoin(a, b latest.Record) int {
@@ -197,27 +197,27 @@ func TestHoleIsReportedUntilItIsFilled(t *testing.T) {
 			}
 		}
 		for range 2 {
-			holes := put(t, store, 0, map[int32]latest.Range{3: {From: 10, Next: 13}, 4: {From: 5, Next: 6}}, btc)
-			if !slices.Equal(holes, []int32{3, 4}) {
-				t.Fatalf("after a flush: got holes %v, want 3 and 4", holes)
+			gaps := put(t, store, 0, map[int32]latest.Range{3: {From: 10, Next: 13}, 4: {From: 5, Next: 6}}, btc)
+			if !slices.Equal(gaps, []int32{3, 4}) {
+				t.Fatalf("after a flush: got holes %v, want 3 and 4", gaps)
 			}
 			check(t, store, map[int32]int64{}, btc)
 		}
-		// What fills the hole comes from history, where the newer value of btc may be missing.
+		// What fills the gap comes from history, where the newer value of btc may be missing.
 		refilled := record(3, 0, "ada", 1, "")
-		if holes := put(t, store, 0, map[int32]latest.Range{3: {Next: 13}}, refilled, record(3, 0, "btc", 11, "")); holes != nil {
-			t.Fatalf("filled: got holes %v", holes)
+		if gaps := put(t, store, 0, map[int32]latest.Range{3: {Next: 13}}, refilled, record(3, 0, "btc", 11, "")); gaps != nil {
+			t.Fatalf("filled: got holes %v", gaps)
 		}
 		check(t, store, map[int32]int64{3: 13}, refilled, btc)
-		if holes := put(t, store, 0, map[int32]latest.Range{3: {From: 13, Next: 20}}); holes != nil {
-			t.Fatalf("after filling: got holes %v", holes)
+		if gaps := put(t, store, 0, map[int32]latest.Range{3: {From: 13, Next: 20}}); gaps != nil {
+			t.Fatalf("after filling: got holes %v", gaps)
 		}
-		// A stretch put twice, or overlapping, leaves no hole; one that begins too late does.
-		if holes := put(t, store, 0, map[int32]latest.Range{3: {From: 15, Next: 21}}); holes != nil {
-			t.Fatalf("overlapping: got holes %v", holes)
+		// A stretch put twice, or overlapping, leaves no gap; one that begins too late does.
+		if gaps := put(t, store, 0, map[int32]latest.Range{3: {From: 15, Next: 21}}); gaps != nil {
+			t.Fatalf("overlapping: got holes %v", gaps)
 		}
-		if holes := put(t, store, 0, map[int32]latest.Range{3: {From: 22, Next: 23}}); !slices.Equal(holes, []int32{3}) {
-			t.Fatalf("too late: got holes %v, want 3", holes)
+		if gaps := put(t, store, 0, map[int32]latest.Range{3: {From: 22, Next: 23}}); !slices.Equal(gaps, []int32{3}) {
+			t.Fatalf("too late: got holes %v, want 3", gaps)
 		}
 		check(t, store, map[int32]int64{3: 21}, refilled, btc)
 	})

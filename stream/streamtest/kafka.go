@@ -66,8 +66,8 @@ func StartKafka(t testing.TB) *KafkaProcess {
 	return broker
 }
 
-// StartKafkaBehind starts a broker for t alone that has one more address, behind, where it tells clients to come by way, HOST:PORT: what
-// lies between the two can be disturbed. Who asks at Addr is told that one.
+// StartKafkaBehind starts a broker for t alone that has one more address, behind, to which it directs clients by way, HOST:PORT: what
+// lies between the two can be disturbed. Who asks at Addr is given that one.
 func StartKafkaBehind(t testing.TB, way string) (broker *KafkaProcess, behind string) {
 	t.Helper()
 	broker, err := startKafka(findKafka(t), t.TempDir(), kafkaListener{way: way})
@@ -128,18 +128,18 @@ var shared struct {
 	buckets *S3Process
 }
 
-// Sharing runs a package's tests on one server of each kind.
-type Sharing struct{ tests interface{ Run() int } }
+// SharedServers runs a package's tests on one server of each kind.
+type SharedServers struct{ tests interface{ Run() int } }
 
 // Share makes Kafka and S3 return one server to all tests of the package, started by the first that asks:
 //
 //	func TestMain(m *testing.M) { os.Exit(streamtest.Share(m).Run()) }
 //
 // It also fits where a *testing.M is wanted, goleak.VerifyTestMain for one.
-func Share(tests interface{ Run() int }) Sharing { return Sharing{tests} }
+func Share(tests interface{ Run() int }) SharedServers { return SharedServers{tests} }
 
 // Run runs the tests, stops the servers and returns the tests' exit code.
-func (s Sharing) Run() int {
+func (s SharedServers) Run() int {
 	shared.on = true
 	code := s.tests.Run()
 	if shared.broker != nil {

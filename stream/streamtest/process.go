@@ -49,7 +49,7 @@ func (s *server) start() error {
 		err := command.Start()
 		started <- err
 		if err == nil {
-			_ = command.Wait() // a killed server's exit status says nothing
+			_ = command.Wait() // a killed server's exit status means nothing
 		}
 	}()
 	if err := <-started; err != nil {

@@ -15,7 +15,7 @@ func Report(t testing.TB, name string, count int) { t.Attr("proof."+name, strcon
 func ReportSeed(t testing.TB, seed uint64) { t.Attr("proof.seed", strconv.FormatUint(seed, 10)) }
 
 // Seeds are what tests of folds draw by: those given and, for who looks for more (make seeds), as many others as
-// MARKETLOG_SEEDS says. A test that fails names its seed, which is given from then on.
+// MARKETLOG_SEEDS sets. A test that fails names its seed, which is given from then on.
 func Seeds(t testing.TB, given ...uint64) []uint64 {
 	t.Helper()
 	text := os.Getenv("MARKETLOG_SEEDS")

@@ -78,7 +78,7 @@ type measured struct {
 }
 
 // source is where a figure comes from: a benchmark without the word Benchmark before and the number of
-// processors behind it, and the unit it reports.
+// processors after it, and the unit it reports.
 type source struct{ benchmark, unit string }
 
 func (m *measured) read(r io.Reader) error {

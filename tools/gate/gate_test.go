@@ -216,7 +216,7 @@ Skipped:
 	}
 }
 
-// A database that cannot be reached is no good news and no bad news; what it knows is a failure.
+// A database that cannot be reached is neither good news nor bad news; what it knows is a failure.
 func TestVulnerabilitiesAreDistinguishedFromANetworkThatIsNotThere(t *testing.T) {
 	wrong := errors.New("exit status 1")
 	for _, test := range []struct {
@@ -269,7 +269,7 @@ func TestStepsBesideOthersAreWaitedFor(t *testing.T) {
 	}
 }
 
-// On a new machine the first run of a tool fetches modules, which is no finding.
+// On a new machine the first run of a tool fetches modules, which is not a finding.
 func TestFetchedModulesAreNoFindings(t *testing.T) {
 	dead := "processors/fold.go:10:6: unreachable func: old\n"
 	if got := findings("go: downloading golang.org/x/telemetry v0.0.0\n" + dead + "go: downloading a v1\n"); got != dead {

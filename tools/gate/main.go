@@ -26,7 +26,7 @@ import (
 type step struct {
 	name string
 	run  func(out io.Writer) []result
-	// beside steps take only the processors' time that the steps behind them leave: tests wait for half of theirs. What such a step
+	// beside steps take only the processors' time that the steps after them leave: tests wait for half of theirs. What such a step
 	// prints comes when all have ended.
 	beside bool
 }

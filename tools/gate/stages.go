@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A test belongs to one stage: quick, which `make test` runs, or slow, which `make gate` runs behind it. Every test that is
+// A test belongs to one stage: quick, which `make test` runs, or slow, which `make gate` runs after it. Every test that is
 // not listed here is quick. What takes hours is the long form of a slow or quick test, by a variable: `make nightly`.
 
 // slow are the tests that `make test` leaves out, by package. The go command skips by name alone, so each name is unique in

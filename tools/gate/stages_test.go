@@ -63,7 +63,7 @@ func recipe(t *testing.T, target string) string {
 	return rule
 }
 
-// eachTestFile visits the files of tests of the checkout, this program's own aside, whose examples are no tests.
+// eachTestFile visits the files of tests of the checkout, this program's own aside, whose examples are not tests.
 func eachTestFile(t *testing.T, visit func(folder, text string)) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -115,7 +115,7 @@ func TestEveryTierHasATarget(t *testing.T) {
 	}
 }
 
-// The whole gate is `make test` with the steps of `make slow` behind its own, in one run.
+// The whole gate is `make test` with the steps of `make slow` after its own, in one run.
 func TestTheWholeGateIsBothStages(t *testing.T) {
 	if gate := recipe(t, "gate"); !strings.HasSuffix(gate, "\tWHOLE_GATE=1 $(MAKE) test") {
 		t.Errorf("the whole gate is%s", gate)

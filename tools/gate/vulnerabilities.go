@@ -21,7 +21,7 @@ const foundSome = 3
 const database = "https://vuln.go.dev/index/modules.json.gz"
 
 // vulnerabilities asks the Go vulnerability database about what the program calls. A machine that does not reach the
-// database skips it and says so: nothing is known then, good or bad. It is asked before govulncheck is built, which takes a minute of a
+// database skips it and reports it: nothing is known then, good or bad. It is asked before govulncheck is built, which takes a minute of a
 // processor.
 func vulnerabilities(to io.Writer) []result {
 	client := &http.Client{Timeout: 30 * time.Second}

@@ -47,7 +47,7 @@ type Field struct {
 	Type     string `json:"type,omitempty"`
 	Nullable bool   `json:"nullable,omitempty"`
 	Required bool   `json:"required,omitempty"`
-	// Resources are resolved at the end; until then words are what the page says of the field.
+	// Resources are resolved at the end; until then words are what the page states of the field.
 	Resources []string `json:"resources,omitempty"`
 	words     string
 	Fields    []Field `json:"fields,omitempty"`
@@ -379,7 +379,7 @@ var (
 	atMost    = regexp.MustCompile(`(?:max|1 to) (\d+)`)
 )
 
-// readParameter reads the words behind the name of a parameter.
+// readParameter reads the words after the name of a parameter.
 func readParameter(p *Parameter, words string) {
 	p.Type = types.FindString(words)
 	if p.Type == "string[]" {
@@ -410,7 +410,7 @@ func readParameter(p *Parameter, words string) {
 	}
 }
 
-// valuesBefore are the values that an operation before gave to a parameter of the same name, where the row says "same".
+// valuesBefore are the values that an operation before gave to a parameter of the same name, where the row states "same".
 func valuesBefore(before []Operation, name, cell string) []string {
 	if !strings.Contains(cell, "same") {
 		return nil

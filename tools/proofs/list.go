@@ -43,7 +43,7 @@ func list(w io.Writer, now time.Time) error {
 // written is the line of docs/figures.md that states when the figures were measured, and of which commit.
 var written = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d) · commit (\w+) · `)
 
-// figures adds the row of the page of figures, which says itself what it is of.
+// figures adds the row of the page of figures, which states itself what it is of.
 func figures(w io.Writer, now time.Time) {
 	text, err := os.ReadFile(filepath.Join("docs", "figures.md"))
 	match := written.FindStringSubmatch(string(text))

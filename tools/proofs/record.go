@@ -117,7 +117,7 @@ func (r *recorded) read(events io.Reader, out io.Writer) error {
 		if len(line) > 0 {
 			var e struct{ Action, Package, Test, Output, Key, Value string }
 			if json.Unmarshal(line, &e) != nil {
-				fmt.Fprintf(out, "%s", line) // the go command says something itself
+				fmt.Fprintf(out, "%s", line) // the go command states something itself
 			}
 			switch e.Action {
 			case "output", "build-output":

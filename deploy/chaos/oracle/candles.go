@@ -38,7 +38,7 @@ const (
 type trade struct {
 	coin, venue, symbol, quote string
 	at                         int64
-	heard                      int64 // the log's now when it came
+	received                   int64 // the log's now when it came
 	price, size                *big.Rat
 	usd                        float64
 }
@@ -77,7 +77,7 @@ func (c *candles) trade(r *eventsv1.ResolvedTick, now, watermark int64) {
 	value, _ := new(big.Rat).Mul(price, size).Float64()
 	start := at/second - at/second%60
 	c.trades[start] = append(c.trades[start], trade{
-		coin: r.CoinId, venue: t.Venue, symbol: t.Symbol, quote: r.QuoteId, at: at, heard: now, price: price, size: size, usd: value * r.Rate,
+		coin: r.CoinId, venue: t.Venue, symbol: t.Symbol, quote: r.QuoteId, at: at, received: now, price: price, size: size, usd: value * r.Rate,
 	})
 }
 
@@ -89,7 +89,7 @@ func (c *candles) leave(now int64) {
 		}
 		var kept []trade
 		for _, t := range trades {
-			if now-t.heard < soon {
+			if now-t.received < soon {
 				kept = append(kept, t)
 			}
 		}

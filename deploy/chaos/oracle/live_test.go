@@ -39,7 +39,7 @@ type wire struct {
 	killed    atomic.Bool
 }
 
-// errDead is no error after which a sink tries again.
+// errDead is not an error after which a sink tries again.
 var errDead = &clickhouse.Exception{Code: 62, Message: "dead"}
 
 var errCut = errors.New("the wire is cut")

@@ -53,7 +53,7 @@ func Read(ctx context.Context, broker, topic string) (map[int32][]Record, error)
 	return records, nil
 }
 
-// Ends returns the offset behind the last record of each partition.
+// Ends returns the offset after the last record of each partition.
 func Ends(ctx context.Context, broker, topic string) (map[int32]int64, error) {
 	partitions, err := kafka.LookupPartitions(ctx, "tcp", broker, topic)
 	if err != nil {

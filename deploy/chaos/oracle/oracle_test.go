@@ -79,7 +79,7 @@ func TestFoldFollowsTheRules(t *testing.T) {
 	for _, p := range views.Prices {
 		got = append(got, float64(p.Second-start/second), p.Price)
 	}
-	// kraken comes back from its 1000 with a trade of second 59 that is heard after the minute ended.
+	// kraken comes back from its 1000 with a trade of second 59 that is received after the minute ended.
 	want := []float64{1, 100, 2, 102, 4, 103, 31, 0, 60, 0, 65, 101.5}
 	if !slices.Equal(got, want) {
 		t.Errorf("seconds and prices: got %v, want %v", got, want)

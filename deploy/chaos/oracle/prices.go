@@ -36,7 +36,7 @@ type Input struct {
 
 const second = int64(time.Second)
 
-// freshFor is how long a market counts after it was heard, lead how far ahead of the log's now it can have been heard.
+// freshFor is how long a market counts after it was received, lead how far ahead of the log's now it can have been received.
 const (
 	freshFor = 120 * second
 	lead     = 10 * second
@@ -44,20 +44,20 @@ const (
 
 // marketTick is one tick of a market, with its numbers read once.
 type marketTick struct {
-	heard, happened int64
-	at              int64   // the log's now when it was heard
-	price           float64 // of a trade, or a ticker's last; 0 for none
-	bid, ask        float64
-	quoted          bool
-	volume          float64 // of 24 hours, in the base
-	turnover        float64 // the same in the quote
-	hasVolume       bool
-	quote           string
-	rate            float64
-	noRate          bool
-	partition       int32
-	offset          int64
-	// What of it was news when it was heard: newer than all that was known and still fresh.
+	received, happened int64
+	at                 int64   // the log's now when it was received
+	price              float64 // of a trade, or a ticker's last; 0 for none
+	bid, ask           float64
+	quoted             bool
+	volume             float64 // of 24 hours, in the base
+	turnover           float64 // the same in the quote
+	hasVolume          bool
+	quote              string
+	rate               float64
+	noRate             bool
+	partition          int32
+	offset             int64
+	// What of it was news when it was received: newer than all that was known and still fresh.
 	newPrice, newQuote, newVolume bool
 	// judged reports whether a second was evaluated since.
 	judged bool
@@ -71,7 +71,7 @@ type partition struct {
 	now        int64
 	watermarks map[int32]int64
 	evaluated  int64 // the last evaluated second
-	heard      map[string]map[marketID][]marketTick
+	received   map[string]map[marketID][]marketTick
 	published  map[string]*Price
 
 	prices  []Price
@@ -90,7 +90,7 @@ func Fold(ticks map[int32][]Record) (Views, error) {
 			return Views{}, err
 		}
 		p := &partition{
-			number: number, watermarks: map[int32]int64{}, heard: map[string]map[marketID][]marketTick{},
+			number: number, watermarks: map[int32]int64{}, received: map[string]map[marketID][]marketTick{},
 			published: map[string]*Price{}, candles: newCandles(),
 		}
 		for _, r := range records {
@@ -111,7 +111,7 @@ func Fold(ticks map[int32][]Record) (Views, error) {
 func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 	t := r.Tick
 	s := marketTick{
-		heard: t.IngestTime, happened: t.EventTime, at: p.now, quote: r.QuoteId,
+		received: t.IngestTime, happened: t.EventTime, at: p.now, quote: r.QuoteId,
 		rate: r.Rate, noRate: r.Flags&flagNoRate != 0, partition: mark.Partition, offset: mark.Offset,
 	}
 	if t.Kind == eventsv1.TickKind_TICK_KIND_TRADE {
@@ -125,19 +125,19 @@ func (p *partition) hear(mark *eventsv1.Mark, r *eventsv1.ResolvedTick) {
 	if r.CoinId == "" {
 		return
 	}
-	if p.heard[r.CoinId] == nil {
-		p.heard[r.CoinId] = map[marketID][]marketTick{}
+	if p.received[r.CoinId] == nil {
+		p.received[r.CoinId] = map[marketID][]marketTick{}
 	}
 	id := marketID{t.Venue, t.Symbol}
-	history := p.heard[r.CoinId][id]
+	history := p.received[r.CoinId][id]
 	s.newPrice = s.price != 0 && !s.older(history, func(s marketTick) bool { return s.newPrice })
 	s.newQuote = s.quoted && !s.older(history, func(s marketTick) bool { return s.newQuote })
 	known, ok := lastOf(history, func(s marketTick) bool { return s.newVolume })
-	s.newVolume = s.hasVolume && !(ok && p.now-known.heard <= freshFor && s.heard < known.heard)
-	p.heard[r.CoinId][id] = append(history, s)
+	s.newVolume = s.hasVolume && !(ok && p.now-known.received <= freshFor && s.received < known.received)
+	p.received[r.CoinId][id] = append(history, s)
 }
 
-// lastOf is the last that says something.
+// lastOf is the last that has a value.
 func lastOf(history []marketTick, has func(marketTick) bool) (marketTick, bool) {
 	for i := len(history) - 1; i >= 0; i-- {
 		if has(history[i]) {
@@ -147,24 +147,24 @@ func lastOf(history []marketTick, has func(marketTick) bool) (marketTick, bool) 
 	return marketTick{}, false
 }
 
-// older reports whether something is not news: no longer fresh, heard before what was known and is still
+// older reports whether something is not news: no longer fresh, received before what was known and is still
 // fresh, or within 5 s of it and by its own time before.
 func (s marketTick) older(history []marketTick, has func(marketTick) bool) bool {
-	if s.at-s.heard > freshFor {
+	if s.at-s.received > freshFor {
 		return true
 	}
 	than, ok := lastOf(history, has)
-	if !ok || s.at-than.heard > freshFor {
+	if !ok || s.at-than.received > freshFor {
 		return false
 	}
-	return s.heard < than.heard || s.happened != 0 && s.happened < than.happened && s.heard-than.heard <= 5*second
+	return s.received < than.received || s.happened != 0 && s.happened < than.happened && s.received-than.received <= 5*second
 }
 
-// judge bounds by how much what was heard since the last evaluated second is ahead of this one.
+// judge bounds by how much what was received since the last evaluated second is ahead of this one.
 func judge(history []marketTick, at int64) {
 	for i := range history {
 		if s := &history[i]; !s.judged {
-			s.heard, s.judged = min(s.heard, at*second+lead), true
+			s.received, s.judged = min(s.received, at*second+lead), true
 		}
 	}
 }
@@ -180,7 +180,7 @@ func float(text string) float64 {
 	return f
 }
 
-// watermark is the least of all origins', 0 until each was heard.
+// watermark is the least of all origins', 0 until each was received.
 func (p *partition) watermark() int64 {
 	if len(p.watermarks) < origins {
 		return 0
@@ -201,7 +201,7 @@ func (p *partition) pulse(r resolved, pulse *eventsv1.Pulse) {
 	if at := p.now / second; at > p.evaluated {
 		again := at/20 != p.evaluated/20
 		p.evaluated = at
-		for _, id := range sortedKeys(p.heard) {
+		for _, id := range sortedKeys(p.received) {
 			p.evaluate(id, at, again, r.offset)
 		}
 	}
@@ -220,7 +220,7 @@ func sortedKeys[T any](m map[string]T) []string {
 
 // evaluate publishes the price of one coin if it changed, or if it is to be published again: every 20 s.
 func (p *partition) evaluate(id string, at int64, again bool, offset int64) {
-	price := priceOf(p.heard[id], at)
+	price := priceOf(p.received[id], at)
 	before := p.published[id]
 	if price.Reason == "no_fresh_inputs" && before == nil {
 		return
@@ -248,7 +248,7 @@ type view struct {
 	quoteUsable    bool
 	volumeUSD      float64
 	spread         float64
-	// silent states that it was not heard for longer than its pace allows; alive is 1 less what its age takes.
+	// silent states that nothing was received of it for longer than its pace allows; alive is 1 less what its age takes.
 	silent bool
 	alive  float64
 }
@@ -258,7 +258,7 @@ type view struct {
 func priceOf(markets map[marketID][]marketTick, at int64) Price {
 	var views []view
 	for id, history := range markets {
-		for len(history) > 0 && history[0].heard < at*second-3*freshFor {
+		for len(history) > 0 && history[0].received < at*second-3*freshFor {
 			history = history[1:]
 		}
 		markets[id] = history
@@ -329,8 +329,8 @@ func priceOf(markets map[marketID][]marketTick, at int64) Price {
 
 // patience is for how long a market may be silent: eight times the mean time between the seconds in which it sent a
 // value, in the 40 s up to the last of them; 30 s at least, two minutes at most. It is not known of one that
-// was heard more than 10 s after the last value.
-func patience(history []marketTick, heard int64) int64 {
+// was received more than 10 s after the last value.
+func patience(history []marketTick, received int64) int64 {
 	times, first, last := int64(0), int64(0), int64(0)
 	for i := len(history) - 1; i >= 0; i-- {
 		s := history[i]
@@ -338,7 +338,7 @@ func patience(history []marketTick, heard int64) int64 {
 			continue
 		}
 		at := s.at / second
-		if times == 0 && at < (heard-lead)/second || times > 0 && at <= last-40 {
+		if times == 0 && at < (received-lead)/second || times > 0 && at <= last-40 {
 			break
 		}
 		if times == 0 {
@@ -354,7 +354,7 @@ func patience(history []marketTick, heard int64) int64 {
 	return min(max(320*second/times, 30*second), freshFor)
 }
 
-// look is what a market sends in one second, from all that was heard of it in the two minutes before.
+// look is what a market sends in one second, from all that was received of it in the two minutes before.
 func look(id marketID, history []marketTick, now int64) (view, bool) {
 	v := view{Input: Input{Provider: id.provider, Symbol: id.symbol}}
 	low, high := math.Inf(1), math.Inf(-1)
@@ -375,7 +375,7 @@ func look(id marketID, history []marketTick, now int64) (view, bool) {
 	}
 	fresh := func(has func(marketTick) bool) (marketTick, bool) {
 		s, ok := lastOf(history, has)
-		return s, ok && now-s.heard <= freshFor
+		return s, ok && now-s.received <= freshFor
 	}
 	price, hasPrice := fresh(func(s marketTick) bool { return s.newPrice })
 	quote, hasQuote := fresh(func(s marketTick) bool { return s.newQuote })
@@ -390,22 +390,22 @@ func look(id marketID, history []marketTick, now int64) (view, bool) {
 		v.bid, v.ask = quote.bid, quote.ask
 	}
 	v.Quote, v.Rate, v.Partition, v.Offset = last.quote, last.rate, last.partition, last.offset
-	heard := int64(0)
+	received := int64(0)
 	if hasPrice {
-		heard = price.heard
+		received = price.received
 	}
 	if hasQuote {
-		heard = max(heard, quote.heard)
+		received = max(received, quote.received)
 	}
-	allowed := patience(history, heard)
-	age := now - heard
+	allowed := patience(history, received)
+	age := now - received
 	v.silent, v.alive = age > allowed, 1
 	if age > allowed/4 {
 		v.alive = float64(allowed-age) / float64(allowed-allowed/4)
 	}
 	mid := (v.bid + v.ask) / 2
-	v.quoteUsable = hasQuote && now-quote.heard <= allowed && v.bid > 0 && v.ask >= v.bid && v.ask-v.bid <= 0.1*mid
-	if hasPrice && !v.quoteUsable && now-price.heard > allowed {
+	v.quoteUsable = hasQuote && now-quote.received <= allowed && v.bid > 0 && v.ask >= v.bid && v.ask-v.bid <= 0.1*mid
+	if hasPrice && !v.quoteUsable && now-price.received > allowed {
 		hasPrice = false // too old to count by itself
 	}
 	switch {

@@ -20,7 +20,7 @@ const (
 	referenceWait = 30 * second
 	// idsFor is how long the id of a trade is remembered after it was last read.
 	idsFor = 180 * second
-	// reorderFor is how far apart what a market sends can be heard in another order than it happened in.
+	// reorderFor is how far apart what a market sends can be received in another order than it happened in.
 	reorderFor = 5 * second
 )
 
@@ -237,23 +237,25 @@ func (q *quoteFold) fixing(currency string, at int64) (float64, bool) {
 // quotePart is the newest of one part of a market: its last price, its quote or its volume; nil before the first.
 type quotePart struct{ *quoteTick }
 
-// heardIn is when it counts as heard in a later second: by a clock that does not count, it could have been
-// heard far ahead.
-func (p quotePart) heardIn(at int64) int64 {
+// heardIn is when it counts as received in a later second: by a clock that does not count, it could have been
+// received far ahead.
+func (p quotePart) receivedIn(at int64) int64 {
 	if at > p.second {
-		return p.heard()
+		return p.received()
 	}
 	return p.IngestTime
 }
 
-// heard is the same once its second has ended.
-func (p quotePart) heard() int64 { return min(p.IngestTime, p.second+lead) }
+// received is the same once its second has ended.
+func (p quotePart) received() int64 { return min(p.IngestTime, p.second+lead) }
 
 // freshIn reports whether it still counted when a second began.
-func (p quotePart) freshIn(at int64) bool { return p.quoteTick != nil && at-p.heardIn(at) <= freshFor }
+func (p quotePart) freshIn(at int64) bool {
+	return p.quoteTick != nil && at-p.receivedIn(at) <= freshFor
+}
 
 // fresh reports whether it counts when a second ends.
-func (p quotePart) fresh(at int64) bool { return p.quoteTick != nil && at-p.heard() <= freshFor }
+func (p quotePart) fresh(at int64) bool { return p.quoteTick != nil && at-p.received() <= freshFor }
 
 // news reports whether a new tick takes the place of this part.
 func (p quotePart) news(s *quoteTick) bool {
@@ -263,7 +265,7 @@ func (p quotePart) news(s *quoteTick) bool {
 	if !p.freshIn(s.second) {
 		return true
 	}
-	known := p.heardIn(s.second)
+	known := p.receivedIn(s.second)
 	return s.IngestTime >= known && !(s.EventTime != 0 && s.EventTime < p.EventTime && s.IngestTime-known <= reorderFor)
 }
 
@@ -292,7 +294,7 @@ func lookAt(id marketID, history []quoteTick, at int64) *eventsv1.PriceInput {
 				note(s, (float(s.Bid)+float(s.Ask))/2)
 			}
 		}
-		if (s.VolumeBase != "" || s.VolumeQuote != "") && !(volume.freshIn(s.second) && s.IngestTime < volume.heardIn(s.second)) {
+		if (s.VolumeBase != "" || s.VolumeQuote != "") && !(volume.freshIn(s.second) && s.IngestTime < volume.receivedIn(s.second)) {
 			volume = quotePart{s}
 		}
 	}
@@ -305,10 +307,10 @@ func lookAt(id marketID, history []quoteTick, at int64) *eventsv1.PriceInput {
 		Partition: last.partition, Offset: last.offset,
 	}
 	if price.fresh(at) {
-		in.Last, in.LastHeard, in.EventTime = price.lastPrice(), price.heard(), price.EventTime
+		in.Last, in.LastHeard, in.EventTime = price.lastPrice(), price.received(), price.EventTime
 	}
 	if quote.fresh(at) {
-		in.Bid, in.Ask, in.QuoteHeard = float(quote.Bid), float(quote.Ask), quote.heard()
+		in.Bid, in.Ask, in.QuoteHeard = float(quote.Bid), float(quote.Ask), quote.received()
 		in.EventTime = max(in.EventTime, quote.EventTime)
 	}
 	if high > low {
@@ -352,7 +354,7 @@ func valueOf(in *eventsv1.PriceInput) {
 	in.PriceUsd = in.Value * in.Rate
 }
 
-// agreed is the rule of prices: it orders inputs, says of each what became of it, and the price if there is one.
+// agreed is the rule of prices: it orders inputs, and returns what became of each, and the price if there is one.
 func agreed(inputs []*eventsv1.PriceInput) (float64, bool) {
 	sort.Slice(inputs, func(i, j int) bool {
 		a, b := inputs[i], inputs[j]

@@ -110,7 +110,7 @@ type marked interface {
 	GetMark() *eventsv1.Mark
 }
 
-// eachMarked hands over the records of a partition that lie behind all before of the same input.
+// eachMarked hands over the records of a partition that lie after all before of the same input.
 func eachMarked(records []Record, empty func() marked, use func(marked)) error {
 	last := map[int32]*eventsv1.Mark{}
 	for _, r := range records {

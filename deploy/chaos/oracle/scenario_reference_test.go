@@ -132,7 +132,7 @@ func (s *scenario) fetches(chapter, i int) {
 			switch source {
 			case "floor": // it goes on answering, and nothing moves
 				f.Told = 7
-			case "blend": // it answers, and says nothing
+			case "blend": // it answers without a value
 				f.Rows, f.Told = 0, 0
 			case "bourse":
 				f.Status, f.Rows, f.Told = 304, 0, 0

@@ -306,8 +306,8 @@ func namesOf(source, coin string) named {
 	return named{}
 }
 
-// world is what the oracle is given of coins.
-func world() oracle.Market {
+// marketFixture is what the oracle is given of coins.
+func marketFixture() oracle.Market {
 	m := oracle.Market{Coins: map[string]oracle.MarketCoin{}, ID: func(source, id string) string {
 		if source == "coingecko" {
 			return id

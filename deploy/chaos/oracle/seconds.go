@@ -82,7 +82,7 @@ func (c *clockLog) record(w writer, time int64) {
 
 // counts reports whether a clock counts: it must be at most lead ahead of another that still writes. One
 // beside which nobody writes counts, but moves now only when it has recorded it often enough for another to
-// have been heard.
+// have been received.
 func (c *clockLog) counts(fast writer, l life) bool {
 	alone := true
 	for w, other := range c.lives {

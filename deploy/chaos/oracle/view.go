@@ -52,7 +52,7 @@ func ReadView(ctx context.Context, conn driver.Conn, name string, key ...string)
 	return v, nil
 }
 
-// publishedColumn is when a row could be read first. It says nothing of what was folded, and is compared only where it is wanted:
+// publishedColumn is when a row could be read first. It does not depend on what was folded, and is compared only where it is wanted:
 // TestDemoPublishesNothingBeforeItHappened holds it.
 const publishedColumn = "published"
 

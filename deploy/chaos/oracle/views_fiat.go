@@ -25,7 +25,7 @@ func (ref Reference) rates() []dated {
 		at, err := time.Parse("2006-01-02", f.Date)
 		digits := f.Rate
 		if whole, part, _ := strings.Cut(f.Rate, "."); len(part) > 18 {
-			digits = whole + "." + part[:18] // what is behind them is cut
+			digits = whole + "." + part[:18] // what follows them is cut
 		}
 		exact, ok := new(big.Rat).SetString(digits)
 		if err != nil || !ok || exact.Sign() <= 0 {
@@ -243,13 +243,13 @@ func (ref Reference) FiatView() View {
 	currencies, byCurrency := group(votes, func(v vote) string { return v.currency })
 	for _, currency := range currencies {
 		var rates []float64
-		var days, counted, heard int64
+		var days, counted, received int64
 		freshest := 0.0
 		sources, leftOut := []string{}, []Row{}
 		for _, v := range byCurrency[currency] {
 			days = max(days, v.day)
-			if v.time > heard || freshest == 0 {
-				heard, freshest = v.time, v.units
+			if v.time > received || freshest == 0 {
+				received, freshest = v.time, v.units
 			}
 			if v.reason != "" {
 				leftOut = append(leftOut, Row{"source": v.source, "reason": v.reason})
@@ -257,7 +257,7 @@ func (ref Reference) FiatView() View {
 			}
 			sources, rates, counted = append(sources, v.source), append(rates, v.units), max(counted, v.time)
 		}
-		row := Row{"currency": currency, "rate": freshest, "usd": 1 / freshest, "day": instant(days), "time": instant(heard), "stale": true, "sources": sources, "left_out": leftOut}
+		row := Row{"currency": currency, "rate": freshest, "usd": 1 / freshest, "day": instant(days), "time": instant(received), "stale": true, "sources": sources, "left_out": leftOut}
 		if len(rates) > 0 {
 			rate := middle(rates)
 			row["rate"], row["usd"], row["time"], row["stale"] = rate, 1/rate, instant(counted), false

@@ -36,18 +36,18 @@ func (ref Reference) SourcesView(prices []*eventsv1.Price) View {
 	for _, p := range prices {
 		priced = max(priced, p.Time)
 	}
-	heard := map[string]int64{}
+	received := map[string]int64{}
 	for _, p := range prices {
 		for _, i := range p.Inputs {
 			if p.Time > priced-15*minute {
-				heard[i.Provider] = max(heard[i.Provider], i.QuoteHeard, i.LastHeard)
+				received[i.Provider] = max(received[i.Provider], i.QuoteHeard, i.LastHeard)
 			}
 		}
 	}
 	for _, n := range newest(ref.Notices, (*eventsv1.SourceNotice).GetSource) {
 		row := Row{
 			"source": n.Source, "name": n.Name, "kinds": texts(n.Kinds), "interval_seconds": float64(n.Interval) / 1e9, "moves_seconds": float64(n.Moves) / 1e9, "url": n.Url, "license": n.License, "terms": n.Terms,
-			"attribution": n.Attribution, "simulated": n.Simulated, "last_heard": known(heard[n.Source]),
+			"attribution": n.Attribution, "simulated": n.Simulated, "last_heard": known(received[n.Source]),
 		}
 		status := health(row, requests[n.Source], now)
 		kind, since := standstill(n, requests[n.Source], now)
@@ -57,7 +57,7 @@ func (ref Reference) SourcesView(prices []*eventsv1.Price) View {
 		}
 		if n.Interval == 0 {
 			status = "down"
-			if at := heard[n.Source]; at != 0 && at >= priced-2*minute {
+			if at := received[n.Source]; at != 0 && at >= priced-2*minute {
 				status = "healthy"
 			} else if at != 0 && at >= priced-10*minute {
 				status = "degraded"
@@ -124,15 +124,15 @@ func standstill(n *eventsv1.SourceNotice, requests []*eventsv1.Fetch, now int64)
 		digest      uint64 // of the last answer that held a value
 	}
 	addresses := map[string]*address{}
-	var firstHeard, lastHeard, lastFilled, firstCompared, lastCompared, lastMoved int64
+	var firstReceived, lastReceived, lastFilled, firstCompared, lastCompared, lastMoved int64
 	for _, f := range requests {
 		if f.Started <= now-7*day || f.Error != "" {
 			continue
 		}
-		if firstHeard == 0 {
-			firstHeard = f.Started
+		if firstReceived == 0 {
+			firstReceived = f.Started
 		}
-		lastHeard = f.Started
+		lastReceived = f.Started
 		a := addresses[f.Feed+"|"+f.Url]
 		if a == nil {
 			a = &address{}
@@ -165,10 +165,10 @@ func standstill(n *eventsv1.SourceNotice, requests []*eventsv1.Fetch, now int64)
 		stood = firstCompared
 	}
 	if held == 0 {
-		held = firstHeard
+		held = firstReceived
 	}
 	switch {
-	case lastHeard != 0 && n.Interval > 0 && lastHeard-held >= 3*n.Interval:
+	case lastReceived != 0 && n.Interval > 0 && lastReceived-held >= 3*n.Interval:
 		return "empty", held
 	case lastCompared != 0 && n.Moves > 0 && lastCompared-stood >= 3*n.Moves:
 		return "unmoved", stood

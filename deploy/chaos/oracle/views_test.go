@@ -22,7 +22,7 @@ type holds struct {
 // views works out all views by their names.
 func (h holds) views(t testing.TB) map[string]oracle.View {
 	t.Helper()
-	m := world()
+	m := marketFixture()
 	ref, err := oracle.ReadReference(h.reference)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ var (
 	seriesTo        = chapters[len(chapters)-1].begin.Add(93 * time.Minute)
 )
 
-// shows reads a view, or what the store says of pegs.
+// shows reads a view, or what the store states of pegs.
 func (l *live) shows(name string, want oracle.View) oracle.View {
 	l.t.Helper()
 	ctx := l.t.Context()

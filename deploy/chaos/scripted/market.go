@@ -13,7 +13,7 @@ import (
 )
 
 // market is one market as the venue knows it. Numbers are whole steps of 10^-decimals, so that the
-// venue never says a number that it did not mean.
+// venue never sends a number that it did not mean.
 type market struct {
 	base, quote string
 	decimals    int

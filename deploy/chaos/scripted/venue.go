@@ -169,7 +169,7 @@ func (v *Venue) Parade(n int) {
 	}
 }
 
-// Silence stops all that the venue says of a base's markets, also to those who ask; or ends that.
+// Silence stops all that the venue sends of a base's markets, also to those who ask; or ends that.
 func (v *Venue) Silence(base string, silent bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -212,40 +212,40 @@ func (v *Venue) sendBad(kind Bad, m *market, now time.Time) {
 	}
 	s = s.spoil(kind)
 	text := v.format.spell(s)
-	var heard bool
+	var received bool
 	switch kind {
 	case Garbage:
-		heard = v.broadcast(m, text[:len(text)/2])
+		received = v.broadcast(m, text[:len(text)/2])
 	case Unknown:
-		heard = v.broadcast(m, v.format.unknown())
+		received = v.broadcast(m, v.format.unknown())
 	case Duplicate, RepeatedBad:
-		heard = v.broadcast(m, text)
+		received = v.broadcast(m, text)
 		v.broadcast(m, text)
 	default:
-		heard = v.broadcast(m, text)
+		received = v.broadcast(m, text)
 	}
-	if heard {
+	if received {
 		v.sent[kind]++
 	}
 }
 
 // broadcast queues a message for all that want the market, and reports whether there was anyone.
-func (v *Venue) broadcast(m *market, text string) (heard bool) {
+func (v *Venue) broadcast(m *market, text string) (received bool) {
 	for c := range v.clients {
 		if m != nil && !c.wanted[m] {
 			continue
 		}
 		select {
 		case c.queue <- text:
-			heard = true
+			received = true
 		default:
 			c.cut()
 		}
 	}
-	if heard && m != nil {
+	if received && m != nil {
 		v.total++
 	}
-	return heard
+	return received
 }
 
 // ServeHTTP answers the HTTP interface and takes WebSocket connections.

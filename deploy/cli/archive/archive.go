@@ -43,7 +43,7 @@ the checksum of each file and the digest of its records. The exit code is 1 if s
 	return cmd
 }
 
-// list prints what the archive has, and returns how many faults and holes it has.
+// list prints what the archive has, and returns how many faults and gaps it has.
 func list(rt *command.Runtime, cmd *cobra.Command, deep bool) (faults int, err error) {
 	out, err := rt.Output(cmd)
 	if err != nil {
@@ -61,7 +61,7 @@ func list(rt *command.Runtime, cmd *cobra.Command, deep bool) (faults int, err e
 		out.Row("TOPIC", "PARTITION", "SEGMENTS", "FIRST", "NEXT", "BYTES", "STATE")
 	}
 	err = operations.InspectArchive(cmd.Context(), store, deep, func(s operations.ArchiveStatus) error {
-		faults += len(s.Faults) + len(s.Holes)
+		faults += len(s.Faults) + len(s.Gaps)
 		if out.Objects() {
 			return out.Object(s)
 		}
@@ -79,8 +79,8 @@ func state(s operations.ArchiveStatus) string {
 	switch {
 	case len(s.Faults) > 0:
 		return fmt.Sprintf("%d faults: %s", len(s.Faults), s.Faults[0])
-	case len(s.Holes) > 0:
-		return fmt.Sprintf("%d holes, the first from %d to %d", len(s.Holes), s.Holes[0].From, s.Holes[0].Next)
+	case len(s.Gaps) > 0:
+		return fmt.Sprintf("%d holes, the first from %d to %d", len(s.Gaps), s.Gaps[0].From, s.Gaps[0].Next)
 	}
 	return "whole"
 }

@@ -96,7 +96,7 @@ func (o *Output) Text(format string, args ...any) { fmt.Fprintf(o.table, format+
 // Flush writes what is held back for the alignment, and returns the first error of writing text.
 func (o *Output) Flush() error { return o.table.Flush() }
 
-// Print prints rows: as objects, else below a header, each by cells. A nil header is none.
+// Print prints rows: as objects, else below a header, each by cells. With a nil header none is printed.
 func Print[T any](out *Output, header []any, rows []T, cells func(T) []any) error {
 	if !out.Objects() && header != nil {
 		out.Row(header...)

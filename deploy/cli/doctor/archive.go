@@ -34,8 +34,8 @@ func examineArchive(ctx context.Context, cfg config.Config) (found []Finding) {
 		for _, fault := range s.Faults {
 			found = append(found, Finding{"archive", "failed", fault, "`marketlog archive verify --deep` names all; restore the files from a copy: what left the log is nowhere else"})
 		}
-		for _, hole := range s.Holes {
-			found = append(found, Finding{"archive", "warning", fmt.Sprintf("%s/%d lacks offsets %d to %d", s.Topic, s.Partition, hole.From, hole.Next-1),
+		for _, gap := range s.Gaps {
+			found = append(found, Finding{"archive", "warning", fmt.Sprintf("%s/%d lacks offsets %d to %d", s.Topic, s.Partition, gap.From, gap.Next-1),
 				"they left the log before they were archived, and cannot be restored"})
 		}
 		return nil

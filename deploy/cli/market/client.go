@@ -34,12 +34,12 @@ const (
 	timeout = 20 * time.Second
 )
 
-// The server reads in the log of a key that was just made. It is asked for at most heard, after pauses between firstHearing and longestHearing:
+// The server reads in the log of a key that was just made. It is asked for at most acceptWithin, after pauses between firstRetry and longestRetry:
 // it slows whoever tries twenty bad keys within a minute.
 const (
-	heard          = 20 * time.Second
-	firstHearing   = 100 * time.Millisecond
-	longestHearing = 2 * time.Second
+	acceptWithin = 20 * time.Second
+	firstRetry   = 100 * time.Millisecond
+	longestRetry = 2 * time.Second
 )
 
 const (
@@ -134,7 +134,7 @@ type refusedError struct {
 	status int
 	text   string
 	code   string        // empty where the server gave none
-	after  time.Duration // when to ask again; 0 where the server does not say
+	after  time.Duration // when to ask again; 0 where the server does not state
 }
 
 func (e *refusedError) Error() string { return e.text }
@@ -179,7 +179,7 @@ func (c *client) read(ctx context.Context, path string, query url.Values) (answe
 
 // open asks for a path. The error is a *refusedError where the answer is not a success; the caller closes the body.
 func (c *client) open(ctx context.Context, path string, query url.Values, accept string) (*http.Response, error) {
-	pauses := retry.New(firstHearing, longestHearing)
+	pauses := retry.New(firstRetry, longestRetry)
 	for {
 		response, err := c.once(ctx, path, query, accept)
 		if err != nil || response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNoContent {
@@ -188,7 +188,7 @@ func (c *client) open(ctx context.Context, path string, query url.Values, accept
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // a part of the reason is better than none
 		_ = response.Body.Close()                                     // its status is what counts
 		switch {
-		case response.StatusCode != http.StatusUnauthorized || c.make == nil || !c.made.IsZero() && time.Since(c.made) > heard:
+		case response.StatusCode != http.StatusUnauthorized || c.make == nil || !c.made.IsZero() && time.Since(c.made) > acceptWithin:
 			return nil, c.refused(response, body)
 		case c.made.IsZero(): // the kept key was revoked, or is of a log that is gone
 			if err := c.make(ctx); err != nil {

@@ -54,7 +54,7 @@ func TestKeyThatIsHeardOfLate(t *testing.T) {
 	}
 }
 
-// A server that has started is waited for as long as it says, the reason is told once, and one that never has is not waited for for ever.
+// A server that has started is waited for as long as it asks for, the reason is printed once, and one that never has is not waited for for ever.
 func TestServerThatStartsIsWaitedFor(t *testing.T) {
 	for _, test := range []struct {
 		starts, took time.Duration

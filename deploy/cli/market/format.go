@@ -11,7 +11,7 @@ import (
 // unknown is printed where a number is not known.
 const unknown = "–"
 
-// amount writes a price with as many digits as people compare: two behind the point from a thousand on, four from one on, six
+// amount writes a price with as many digits as people compare: two after the point from a thousand on, four from one on, six
 // significant ones below.
 func amount(v *float64) string {
 	switch {

@@ -130,7 +130,7 @@ var errPrinted = errors.New("printed")
 // tailStep is how many records a look for the newest of a partition reads first. Pulses come once a second.
 const tailStep = 1000
 
-// rewind moves the beginnings back until count records that are no clocks are behind each, or to the partition's start.
+// rewind moves the beginnings back until count records that are not clock records come after each, or to the partition's start.
 func (t topics) rewind(ctx context.Context, name string, count int64, begin, end map[int32]int64, message protoreflect.MessageType) error {
 	starts, _, err := t.log.LogBounds(ctx, name)
 	if err != nil {
@@ -138,7 +138,7 @@ func (t topics) rewind(ctx context.Context, name string, count int64, begin, end
 	}
 	for p := range begin {
 		start := starts[name][p]
-		var newest []int64 // offsets of records that are no clocks, ascending
+		var newest []int64 // offsets of records that are not clocks, ascending
 		for step, upper := int64(tailStep), end[p]; upper > start && int64(len(newest)) < count; step *= 4 {
 			lower := max(start, upper-step)
 			var found []int64

@@ -70,7 +70,7 @@ func (v vocabulary) allows(function string) bool {
 	return false
 }
 
-// tableFunctions may be used in place of a table. The last are no functions but views with parameters, which are asked like one: the engine has no
+// tableFunctions may be used in place of a table. The last are not functions but views with parameters, which are asked like one: the engine has no
 // function of that name, and what their parameters may be is judged as every other text is.
 var tableFunctions = words("numbers numbers_mt generateSeries generate_series values view zeros zeros_mt null v_universe_at")
 
@@ -107,7 +107,7 @@ func permit(kind class, q *request, hidden []string) error {
 	switch kind {
 	case readOnly:
 	case unparsed:
-		// The engine says best where the mistake is. But of several statements it would run those before it.
+		// The engine itself reports best where the mistake is. But of several statements it would run those before it.
 		if strings.Contains(q.sql, ";") {
 			return exception(codeSyntax, "Syntax error, or multi-statements, which are not allowed")
 		}
@@ -222,7 +222,7 @@ func permitText(sql string, hidden []string) error {
 	return nil
 }
 
-// fromInside are functions in whose brackets FROM is no clause.
+// fromInside are functions in whose brackets FROM is not a clause.
 var fromInside = words("trim extract substring substr overlay position")
 
 // takesFunctions lists the functions that take a function, for which its bare name will do.

@@ -40,7 +40,7 @@ var place = regexp.MustCompile(`(position |line 1, col(?:umn)? )(\d+)`)
 // intoPipe is what is added to a SELECT: see intoFile.
 var intoPipe = regexp.MustCompile(`\s*INTO OUTFILE '[^']*' APPEND COMPRESSION 'none'(?: FORMAT \w+)?`)
 
-// behind reports a failure as if it were of the statement alone: places are counted from behind a prefix that was put before it, of so
+// behind reports a failure as if it were of the statement alone: places are counted from the end of a prefix that was put before it, of so
 // many bytes, and what was added to it is left out.
 func behind(err error, prefix int) error {
 	var ex *Exception

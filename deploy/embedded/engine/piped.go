@@ -72,7 +72,7 @@ func (e *Engine) startPiped(ctx context.Context, p *pool, m *member, q *request)
 	return s, nil
 }
 
-// firstBytes are held back so that an answer which fails soon has a status that says so, and a short one a length.
+// firstBytes are held back so that an answer which fails soon has a status that shows it, and a short one a length.
 const (
 	firstBytes = 64 << 10
 	firstWait  = 50 * time.Millisecond // after the first of them

@@ -54,7 +54,7 @@ func (r rules) taken() string {
 	return "name != 'output_format_schema' AND (name IN (" + strings.Join(slices.Compact(names), ", ") + ") OR " + strings.Join(conditions, " OR ") + ")"
 }
 
-// showSettings makes a statement see in the column readonly of system.settings which settings may be given here. The engine says that none may: to
+// showSettings makes a statement see in the column readonly of system.settings which settings may be given here. The engine states that none may: to
 // it they are fixed when a connection is opened. Drivers look there, and refuse to send what they find read-only: clickhouse-connect, by which
 // dbt works, does not connect.
 func (r rules) showSettings(sql string) string {
@@ -81,7 +81,7 @@ func (r rules) showSettings(sql string) string {
 	return sql
 }
 
-// behindTable are the words that may follow the name of a table and are no alias of it.
+// behindTable are the words that may follow the name of a table and are not an alias of it.
 var behindTable = words("on using where prewhere group having order limit offset format union except intersect settings final sample join inner left right full cross any all asof array global window qualify")
 
 // settle returns the settings to run a statement with: those that bound it at most as high as the limits, without those

@@ -18,7 +18,7 @@ const (
 	name           // in backticks or double quotes
 	literal
 	other
-	end // no token: behind the last one
+	end // no token: after the last one
 )
 
 // is compares a keyword.

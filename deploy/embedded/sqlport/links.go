@@ -91,7 +91,7 @@ type linkedBody struct {
 	body  io.ReadCloser
 	links *links
 	link  *link // nil when the connection is not ours any more
-	ends  bool  // the child closes the connection behind the answer
+	ends  bool  // the child closes the connection after the answer
 }
 
 func (b *linkedBody) Read(p []byte) (int, error) {

@@ -70,7 +70,7 @@ func (s *soak) value(kind string) string {
 	return values[s.random.IntN(len(values))]
 }
 
-// another is a value of the same kind; what is no single value stays.
+// another is a value of the same kind; what is not a single value stays.
 func (s *soak) another(value string) string {
 	if kind, ok := kindOf[value]; ok {
 		return s.value(kind)
@@ -106,7 +106,7 @@ var (
 	documentedQuery    = regexp.MustCompile("(?s)```sql[^\n]*\n(.*?)```")
 )
 
-// documented reads what the engine says of its functions: the arguments of each, and the statements that it gives as examples.
+// documented reads what the engine states of its functions: the arguments of each, and the statements that it gives as examples.
 func documented(e *engine.Engine) (signatures map[string][]argument, examples []string, err error) {
 	text, err := e.Ask("SELECT name, arguments, examples FROM system.functions", "JSONCompactEachRow")
 	if err != nil {
@@ -139,7 +139,7 @@ func documented(e *engine.Engine) (signatures map[string][]argument, examples []
 	return signatures, examples, nil
 }
 
-// kindNamed is the kind of a type as the engine's documentation calls it; "?" is none.
+// kindNamed is the kind of a type as the engine's documentation calls it; "?" if it is unknown.
 func kindNamed(text string) string {
 	lower := strings.ToLower(text)
 	for _, k := range []struct{ part, kind string }{

@@ -11,7 +11,7 @@ import (
 )
 
 // Catalogue is what the sources know of coins: those of the coin table, which venues trade, and a long tail
-// that only sources have heard of. It is made once; everything that changes is a function of the time.
+// that only sources list. It is made once; everything that changes is a function of the time.
 type Catalogue struct {
 	World *World
 	Coins []*Coin

@@ -72,7 +72,7 @@ type past struct {
 
 // Trade is one executed order.
 type Trade struct {
-	// ID is numbered without holes within the market.
+	// ID is numbered without gaps within the market.
 	ID    int64
 	Time  int64
 	Price Decimal
@@ -83,7 +83,7 @@ type Trade struct {
 
 // State is what a ticker contains. Open, High, Low and the volumes are of the 24 hours before.
 type State struct {
-	// Seq is numbered without holes within the market.
+	// Seq is numbered without gaps within the market.
 	Seq              int64
 	Time             int64
 	Bid, Ask         Decimal

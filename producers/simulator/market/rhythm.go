@@ -7,7 +7,7 @@ import (
 )
 
 // rhythm numbers moments: n of them in each block of n periods, at random times within it. So the
-// number of a moment follows from its time, without holes, and the moments come in bursts and lulls.
+// number of a moment follows from its time, without gaps, and the moments come in bursts and lulls.
 type rhythm struct {
 	seed   Seed
 	period int64

@@ -18,7 +18,7 @@ type Faults struct {
 	Refuse bool
 	// Frozen has a source answer as it did when this began, whatever happens in its market. It does nothing to a venue.
 	Frozen bool
-	// Delisted takes one in ten markets off the list of a venue, whose feed says nothing of them. It does nothing to a source.
+	// Delisted takes one in ten markets off the list of a venue, whose feed reports nothing of them. It does nothing to a source.
 	Delisted bool
 	// Halted has the list of a venue say of one in ten markets that it does not trade, and its feed nothing of them; where the list has only what
 	// trades it is Delisted. It does nothing to a source.

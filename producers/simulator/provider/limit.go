@@ -17,7 +17,7 @@ type Bucket struct {
 	full time.Time
 }
 
-// NewBucket allows n actions within per; without any it is no limit.
+// NewBucket allows n actions within per; without any there is no limit.
 func NewBucket(n int, per time.Duration) *Bucket {
 	if n <= 0 {
 		return nil

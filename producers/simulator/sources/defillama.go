@@ -37,7 +37,7 @@ type protocol struct {
 	place          int
 	name, category string
 	coin           *market.Coin // nil if it has none
-	// locked is worth what its walk says, shared out to chains.
+	// locked is worth what its walk states, shared out to chains.
 	locked *market.Path
 	on     []int // places in chains
 	shares []float64

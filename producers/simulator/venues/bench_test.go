@@ -33,7 +33,7 @@ func BenchmarkPump(b *testing.B) {
 				at = at.Add(time.Second)
 				for i, x := range s.exchanges {
 					x.pump(at)
-					frames += len(clients[i].heardSince())
+					frames += len(clients[i].receivedSince())
 				}
 			}
 			b.ReportMetric(float64(frames)/b.Elapsed().Seconds(), "frames/s")

@@ -125,7 +125,7 @@ func bitgetHead(b []byte, action, channel string, m *market.Market) []byte {
 	return append(b, `"},"data":[`...)
 }
 
-// bitgetEnd is behind the last row: when the message was sent.
+// bitgetEnd comes after the last row: when the message was sent.
 func bitgetEnd(b []byte, at int64) []byte {
 	b = append(b, `],"ts":`...)
 	return append(strconv.AppendInt(b, at/1e6, 10), '}')
@@ -189,7 +189,7 @@ func bitgetDay(b []byte, s market.State) []byte {
 }
 
 // bitgetIntervals are the kinds of candles, but for weeks and months. From six hours on they begin by the time of Hong
-// Kong, unless "utc" is behind them.
+// Kong, unless "utc" follows them.
 var bitgetIntervals = map[string]time.Duration{
 	"1min": time.Minute, "3min": 3 * time.Minute, "5min": 5 * time.Minute, "15min": 15 * time.Minute, "30min": 30 * time.Minute,
 	"1h": time.Hour, "4h": 4 * time.Hour, "6h": 6 * time.Hour, "12h": 12 * time.Hour, "1day": 24 * time.Hour, "3day": 3 * 24 * time.Hour,

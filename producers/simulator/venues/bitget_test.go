@@ -83,11 +83,11 @@ func TestBitgetAcknowledgesEachChannel(t *testing.T) {
 		{`{"op":"subscribe","args":[]` + strings.Repeat(" ", 4096) + `}`, []string{`{"event":"error","code":30002,`}},
 	} {
 		c.send(test.send)
-		heard := c.heardSince()
-		if len(heard) != len(test.want) {
-			t.Fatalf("%.200s: %d answers, want %d", test.send, len(heard), len(test.want))
+		received := c.receivedSince()
+		if len(received) != len(test.want) {
+			t.Fatalf("%.200s: %d answers, want %d", test.send, len(received), len(test.want))
 		}
-		for i, m := range heard {
+		for i, m := range received {
 			if !strings.HasPrefix(string(m.bytes), test.want[i]) {
 				t.Errorf("%.200s: got %.300s, want %s", test.send, m.bytes, test.want[i])
 			}
@@ -101,14 +101,14 @@ func TestBitgetAcknowledgesEachChannel(t *testing.T) {
 	}
 }
 
-// A snapshot is the newest first, and the updates go on behind it without a hole.
+// A snapshot is the newest first, and the updates go on after it without a gap.
 func TestBitgetUpdatesFollowTheSnapshot(t *testing.T) {
 	x := open(t, 1, bitget()).exchanges[0]
 	c := x.pretend(t)
 	c.send(`{"op":"subscribe","args":[{"instType":"SPOT","channel":"trade","instId":"BTCUSDT"}]}`)
 	x.pump(simulatortest.Noon.Add(20 * time.Second))
 	next, updates := int64(0), 0
-	for _, m := range c.heardSince() {
+	for _, m := range c.receivedSince() {
 		var frame struct {
 			Action string
 			Data   []struct {

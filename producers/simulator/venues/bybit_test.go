@@ -96,17 +96,17 @@ func TestBybitAcknowledgesRequests(t *testing.T) {
 		{`{"op":"unsubscribe","args":["publicTrade.BTCUSDT"]}`, true, "unsubscribe", 0},
 	} {
 		c.send(test.send)
-		heard := c.heardSince()
+		received := c.receivedSince()
 		var answer struct {
 			Success bool
 			Message string `json:"ret_msg"`
 			ID      string `json:"req_id"`
 		}
-		if len(heard) != 1+test.further {
-			t.Fatalf("%s: %d answers, want %d", test.send, len(heard), 1+test.further)
+		if len(received) != 1+test.further {
+			t.Fatalf("%s: %d answers, want %d", test.send, len(received), 1+test.further)
 		}
-		if err := json.Unmarshal(heard[0].bytes, &answer); err != nil || answer.Success != test.success || answer.Message != test.text {
-			t.Errorf("%s: got %s, want %t %q", test.send, heard[0].bytes, test.success, test.text)
+		if err := json.Unmarshal(received[0].bytes, &answer); err != nil || answer.Success != test.success || answer.Message != test.text {
+			t.Errorf("%s: got %s, want %t %q", test.send, received[0].bytes, test.success, test.text)
 		}
 		if strings.Contains(test.send, "req_id") && answer.ID != "7" {
 			t.Errorf("%s: answered to %q", test.send, answer.ID)

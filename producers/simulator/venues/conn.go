@@ -38,8 +38,8 @@ type Conn struct {
 	pinged   time.Time
 	// lastSent is when anything was last sent to the client.
 	lastSent time.Time
-	// heard is when the client last sent anything, Unix nanoseconds.
-	heard atomic.Int64
+	// received is when the client last sent anything, Unix nanoseconds.
+	received atomic.Int64
 
 	queue *frames
 	// pings asks for a ping; one waiting is enough.
@@ -152,7 +152,7 @@ func (x *Exchange) serveStream(w http.ResponseWriter, r *http.Request) {
 		InsecureSkipVerify: true, // browsers may look on: nothing here is worth protecting
 		CompressionMode:    websocket.CompressionDisabled,
 		OnPingReceived: func(context.Context, []byte) bool {
-			c.heard.Store(x.clock.Now().UnixNano())
+			c.received.Store(x.clock.Now().UnixNano())
 			return true
 		},
 	})
@@ -165,7 +165,7 @@ func (x *Exchange) serveStream(w http.ResponseWriter, r *http.Request) {
 	limits := x.venue.Limits
 	c.messages = provider.NewBucket(limits.Messages, limits.MessagesPer)
 	c.opened = x.clock.Now()
-	c.heard.Store(c.opened.UnixNano())
+	c.received.Store(c.opened.UnixNano())
 
 	x.mu.Lock()
 	if x.faults.Refuse {
@@ -201,7 +201,7 @@ func (c *Conn) read(ctx context.Context) {
 			return
 		}
 		now := c.x.clock.Now()
-		c.heard.Store(now.UnixNano())
+		c.received.Store(now.UnixNano())
 		c.x.mu.Lock()
 		switch {
 		case c.x.faults.Silence: // it receives as little as it sends
@@ -284,7 +284,7 @@ func (x *Exchange) maintain(now time.Time) {
 			}
 		}
 		switch age := now.Sub(c.opened); {
-		case limits.Idle > 0 && now.Sub(time.Unix(0, c.heard.Load())) > limits.Idle:
+		case limits.Idle > 0 && now.Sub(time.Unix(0, c.received.Load())) > limits.Idle:
 			c.Close(websocket.StatusPolicyViolation, "idle")
 		case limits.Mute > 0 && now.Sub(c.lastSent) > limits.Mute && !x.faults.Silence:
 			c.Close(websocket.StatusPolicyViolation, "nothing to say")

@@ -83,7 +83,7 @@ func (x *Exchange) Markets() []*market.Market {
 	return x.markets
 }
 
-// Halted reports that the venue's list says of a market that it does not trade now. Two calls may differ.
+// Halted reports whether a market is halted by the venue's list. Two calls may differ.
 func (x *Exchange) Halted(m *market.Market) bool { return x.halts.Load() && x.leaving[m] }
 
 // Status is the venue's word for a market that trades, or for one that is halted.

@@ -38,7 +38,7 @@ func TestClientGetsWhatItSubscribedToAndNothingElse(t *testing.T) {
 		if m.Product != "" && m.Product != "BTC-USD" {
 			t.Fatalf("got %s, want BTC-USD only", text)
 		}
-		// The snapshot and the feed after it leave no hole.
+		// The snapshot and the feed after it leave no gap.
 		if m.Type == "match" || m.Type == "last_match" {
 			if lastID != 0 && m.ID != lastID+1 {
 				t.Fatalf("trade %d comes after %d", m.ID, lastID)
@@ -53,7 +53,7 @@ func TestClientGetsWhatItSubscribedToAndNothingElse(t *testing.T) {
 	}
 }
 
-// steppedClock moves by a second when it is told to, as a clock that waits for what is delivered.
+// steppedClock moves by a second when it is asked to, as a clock that waits for what is delivered.
 type steppedClock struct {
 	now   time.Time
 	timer chan time.Time
@@ -215,11 +215,11 @@ func TestHeartbeatsAreSentInTime(t *testing.T) {
 	c := x.pretend(t)
 	c.beat = simulatortest.Noon
 	c.send(`{"method":"subscribe","params":{"channel":"trade","symbol":["BTC/USD"]}}`)
-	c.heardSince()
+	c.receivedSince()
 	beats := 0
 	for i := range 100 {
 		x.maintain(simulatortest.Noon.Add(time.Duration(i) * 100 * time.Millisecond))
-		for _, m := range c.heardSince() {
+		for _, m := range c.receivedSince() {
 			if string(m.bytes) == `{"channel":"heartbeat"}` {
 				beats++
 			}
@@ -235,12 +235,12 @@ func TestVenueMisbehavesOnDemand(t *testing.T) {
 	x := s.exchanges[0]
 	c := x.pretend(t)
 	c.send(subscribeBTC)
-	c.heardSince()
+	c.receivedSince()
 	at := simulatortest.Noon
 	frames := func() (n, unreadable int) {
 		at = at.Add(5 * time.Second)
 		x.pump(at)
-		for _, m := range c.heardSince() {
+		for _, m := range c.receivedSince() {
 			n++
 			var f struct{ Type string }
 			if json.Unmarshal(m.bytes, &f) != nil || f.Type == "" {

@@ -44,7 +44,7 @@ func TestFaultEndsByItself(t *testing.T) {
 	}
 }
 
-// A venue that hangs does not answer later what it was asked meanwhile: it has not heard it.
+// A venue that hangs does not answer later what it was asked meanwhile: it has not received it.
 func TestSilentVenueHearsNothing(t *testing.T) {
 	x := serve(t, coinbase())
 	x.SetFaults(provider.Faults{Silence: true})
@@ -61,16 +61,16 @@ func TestSilentVenueHearsNothing(t *testing.T) {
 	}
 }
 
-// A market that was delisted is neither on the list nor in the feed, one that is halted is on the list and says so; both are back when the fault has ended.
+// A market that was delisted is neither on the list nor in the feed, one that is halted is on the list and reports it; both are back when the fault has ended.
 func TestDelistedAndHaltedMarketsAreNotHeard(t *testing.T) {
 	s := open(t, 1, coinbase())
 	x := s.exchanges[0]
 	stays, leaves := x.markets[0].Symbol, x.markets[leaveEvery-1].Symbol
 	c := x.pretend(t)
 	c.send(`{"type":"subscribe","product_ids":["` + stays + `","` + leaves + `"],"channels":["matches","ticker"]}`)
-	c.heardSince()
+	c.receivedSince()
 	at := simulatortest.Noon
-	heard := func() (ofStaying, ofLeaving int) {
+	received := func() (ofStaying, ofLeaving int) {
 		at = at.Add(10 * time.Minute)
 		x.pump(at)
 		for _, text := range c.texts() {
@@ -112,7 +112,7 @@ func TestDelistedAndHaltedMarketsAreNotHeard(t *testing.T) {
 		if got := ask(t, s, "/coinbase/products/"+leaves+"/ticker", &ticker); got != test.ticker {
 			t.Errorf("%+v: asked for the ticker of the one that leaves it answers %d, want %d", test.faults, got, test.ticker)
 		}
-		if a, b := heard(); a == 0 || (b == 0) == (test.ticker == http.StatusOK) {
+		if a, b := received(); a == 0 || (b == 0) == (test.ticker == http.StatusOK) {
 			t.Errorf("%+v: %d frames of one that stays, %d of one that leaves", test.faults, a, b)
 		}
 	}

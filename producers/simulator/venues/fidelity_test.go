@@ -438,7 +438,7 @@ func simulatedMessages(t *testing.T, row fidelityCase) (messages [][]byte) {
 	// Quiet venues need their time, busy ones say enough in a few seconds.
 	for at := simulatortest.Noon; len(messages) < 2000 && at.Before(simulatortest.Noon.Add(2*time.Minute)); at = at.Add(2 * time.Second) {
 		x.pump(at)
-		for _, m := range c.heardSince() {
+		for _, m := range c.receivedSince() {
 			messages = append(messages, simulatortest.Inflate(m.bytes))
 		}
 	}

@@ -110,7 +110,7 @@ func (x *Exchange) pretend(t testing.TB) client {
 		Request:  httptest.NewRequest(http.MethodGet, "/"+x.venue.Slug+"/ws?token=t", nil), // KuCoin wants one
 		messages: provider.NewBucket(x.venue.Limits.Messages, x.venue.Limits.MessagesPer),
 	}
-	c.heard.Store(c.opened.UnixNano())
+	c.received.Store(c.opened.UnixNano())
 	c.lastSent = c.opened
 	x.conns[c] = true
 	if x.venue.Open != nil {
@@ -125,7 +125,7 @@ func (c client) send(text string) {
 	c.x.venue.Receive(c.Conn, []byte(text))
 }
 
-func (c client) heardSince() (messages []message) {
+func (c client) receivedSince() (messages []message) {
 	messages = c.queue.take(nil)
 	for range messages {
 		c.queue.sent()
@@ -141,9 +141,9 @@ func (x *Exchange) passing(from, to time.Time) {
 	}
 }
 
-// texts are what a client heard since it was asked last.
+// texts are what a client received since it was asked last.
 func (c client) texts() (texts []string) {
-	for _, m := range c.heardSince() {
+	for _, m := range c.receivedSince() {
 		if !m.last {
 			texts = append(texts, string(m.bytes))
 		}

@@ -65,18 +65,18 @@ func TestHTXPacksEveryFrame(t *testing.T) {
 		{`{"pong":18}`, nil},
 	} {
 		c.send(test.send)
-		heard := c.heardSince()
-		if len(heard) != len(test.want) {
-			t.Fatalf("%s: %d answers, want %d", test.send, len(heard), len(test.want))
+		received := c.receivedSince()
+		if len(received) != len(test.want) {
+			t.Fatalf("%s: %d answers, want %d", test.send, len(received), len(test.want))
 		}
-		for i, m := range heard {
+		for i, m := range received {
 			if got := unpacked(t, m.bytes); !m.binary || !strings.HasPrefix(got, test.want[i]) {
 				t.Errorf("%s: got %s (binary %t), want %s", test.send, got, m.binary, test.want[i])
 			}
 		}
 	}
 	x.pump(simulatortest.Noon.Add(10 * time.Second))
-	trades := c.heardSince()
+	trades := c.receivedSince()
 	for _, m := range trades {
 		if got := unpacked(t, m.bytes); !m.binary || !strings.HasPrefix(got, `{"ch":"market.btcusdt.trade.detail",`) {
 			t.Errorf("got %s (binary %t), want trades only", got, m.binary)
@@ -96,7 +96,7 @@ func TestHTXEndsConnectionsThatDoNotAnswerPings(t *testing.T) {
 			t.Fatalf("before ping %d: %q, and %q with answers", i, mute.reason, good.reason)
 		}
 		x.maintain(simulatortest.Noon.Add(time.Duration(i) * 5 * time.Second))
-		for _, m := range good.heardSince() {
+		for _, m := range good.receivedSince() {
 			good.send(strings.Replace(unpacked(t, m.bytes), "ping", "pong", 1))
 		}
 	}

@@ -174,7 +174,7 @@ func okxTickerRow(b []byte, m *market.Market, s market.State) []byte {
 }
 
 // okxBars are the kinds of candles, but for weeks and months. From six hours on they begin by the time of Hong Kong,
-// unless "utc" is behind them.
+// unless "utc" follows them.
 var okxBars = map[string]time.Duration{
 	"1m": time.Minute, "3m": 3 * time.Minute, "5m": 5 * time.Minute, "15m": 15 * time.Minute, "30m": 30 * time.Minute,
 	"1H": time.Hour, "2H": 2 * time.Hour, "4H": 4 * time.Hour, "6H": 6 * time.Hour, "12H": 12 * time.Hour, "1D": 24 * time.Hour,

@@ -109,11 +109,11 @@ func TestOKXSaysWhatItDidToEachChannel(t *testing.T) {
 		{`{"op":"sing"}`, []string{`{"event":"error","code":"60012"`}},
 	} {
 		c.send(test.send)
-		heard := c.heardSince()
-		if len(heard) != len(test.want) {
-			t.Fatalf("%s: %d answers, want %d", test.send, len(heard), len(test.want))
+		received := c.receivedSince()
+		if len(received) != len(test.want) {
+			t.Fatalf("%s: %d answers, want %d", test.send, len(received), len(test.want))
 		}
-		for i, m := range heard {
+		for i, m := range received {
 			if !strings.HasPrefix(string(m.bytes), test.want[i]) {
 				t.Errorf("%s: got %s, want %s", test.send, m.bytes, test.want[i])
 			}

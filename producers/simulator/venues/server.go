@@ -20,7 +20,7 @@ type Config struct {
 	Venues []Venue
 	// Rate is how many messages all venues send in a second, if a client subscribes to everything.
 	Rate float64
-	// Outlier is the venue that has a few markets far off all others in some of their time; empty is none.
+	// Outlier is the venue that has a few markets far off all others in some of their time; empty means none.
 	Outlier string
 	// Delivered, unless nil, is given each time up to which a venue has handed everything to the network. It is called
 	// concurrently.

@@ -17,7 +17,7 @@ func TestUpbitSubscriptionReplacesTheOneBefore(t *testing.T) {
 	codes := func(from time.Time) map[string]bool {
 		seen := map[string]bool{}
 		x.passing(from, from.Add(20*time.Second))
-		for _, m := range c.heardSince() {
+		for _, m := range c.receivedSince() {
 			var e struct{ Code string }
 			if err := json.Unmarshal(m.bytes, &e); err != nil || !m.binary {
 				t.Fatalf("got %s, %v, binary %v", m.bytes, err, m.binary)

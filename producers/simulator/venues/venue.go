@@ -42,10 +42,10 @@ type Venue struct {
 
 	// Feed is the path of the WebSocket endpoint, below the venue's base URL; empty is /ws, where it is in any case.
 	Feed string
-	// Open greets a new connection; nil says nothing.
+	// Open greets a new connection; nil sends nothing.
 	Open func(c *Conn)
 	// Receive takes a client's message: it answers, subscribes, closes. No frame is sent meanwhile, so
-	// that a snapshot and the subscription after it leave no hole.
+	// that a snapshot and the subscription after it leave no gap.
 	Receive func(c *Conn, message []byte)
 	// Heartbeat is sent to each connection every HeartbeatEvery; 0 is never.
 	HeartbeatEvery time.Duration
@@ -75,7 +75,7 @@ type Channel struct {
 }
 
 // Limits are what the venue's documentation allows a client; beyond them it is refused (429) or
-// disconnected, as Excess says. A zero is no limit.
+// disconnected, as Excess states. A zero means no limit.
 type Limits struct {
 	// Connects may be made within ConnectsPer.
 	Connects    int

@@ -37,7 +37,7 @@ type Client struct {
 	simulated atomic.Bool
 }
 
-// New returns a client; nothing is asked yet. It fails where the address of the server is none of HTTP.
+// New returns a client; nothing is asked yet. It fails where the address of the server is not one of HTTP.
 func New(options Options) (*Client, error) {
 	base := cmp.Or(options.URL, os.Getenv("MARKETLOG_URL"), "http://127.0.0.1:8080")
 	if !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {

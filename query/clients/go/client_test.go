@@ -54,7 +54,7 @@ func text(status int, body string, headers ...string) func(*http.Request) (*http
 
 func refused(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }
 
-// A call is made again when the server says it may, and is answered then.
+// A call is made again when the server states it may, and is answered then.
 func TestCallsAreMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answers: []func(*http.Request) (*http.Response, error){
@@ -67,7 +67,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 		if err != nil || got.Data.Symbol != "BTC" || !client.Simulated() {
 			t.Errorf("got %+v, %v, simulated %v", got, err, client.Simulated())
 		}
-		// 3 to 3.25 s as the server says, then 0.6 to 1 s and 1.2 to 2 s.
+		// 3 to 3.25 s as the server states, then 0.6 to 1 s and 1.2 to 2 s.
 		if took := time.Since(begin); took < 4800*time.Millisecond || took > 6250*time.Millisecond {
 			t.Errorf("it took %s; want the 3 s of Retry-After, and little more for the rest", took)
 		}
@@ -210,7 +210,7 @@ func TestCallsAreSentAsMeant(t *testing.T) {
 	}
 }
 
-// Pages are asked for as they are needed, from where the caller says, and can be gone through again.
+// Pages are asked for as they are needed, from where the caller states, and can be gone through again.
 func TestPagesAreAskedAsNeeded(t *testing.T) {
 	page := text(200, `{"data":{"mappings":[{"symbol":"A"},{"symbol":"B"}]},"meta":{}}`)
 	s := &script{answers: []func(*http.Request) (*http.Response, error){page, page, text(200, `{"data":{"mappings":[{"symbol":"C"}]},"meta":{}}`), page, refused}}

@@ -18,6 +18,6 @@
 //		fmt.Println(price.Symbol, price.Price)
 //	}
 //
-// Calls that fail for a while are made again, as [Retry] says. What the server refuses is an error of a type for each thing that can be done
+// Calls that fail for a while are made again, as [Retry] describes. What the server refuses is an error of a type for each thing that can be done
 // about it, such as [NotFound] or [InvalidRequest], for [errors.As]; all are an [APIError] too.
 package marketlog

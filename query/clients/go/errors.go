@@ -32,11 +32,11 @@ func (e *ConnectionFailed) Error() string {
 // Unwrap is the last attempt's error.
 func (e *ConnectionFailed) Unwrap() error { return e.Err }
 
-// GapError is that the stream cannot send what came after Since and up to Until. A stream begun with Cursor goes on behind it.
+// GapError is that the stream cannot send what came after Since and up to Until. A stream begun with Cursor goes on after it.
 type GapError struct {
 	// Reason is too_old or other_log.
 	Reason string
-	// Since is zero where a cursor says it.
+	// Since is zero where a cursor states it.
 	Since, Until time.Time
 	Cursor       string
 }
@@ -50,7 +50,7 @@ func (e *GapError) Error() string {
 		since, e.Until.Format(time.RFC3339Nano), e.Reason)
 }
 
-// APIError is an answer that is no success. All errors below are one.
+// APIError is an answer that is not a success. All errors below are one.
 type APIError struct {
 	// Status is that of HTTP.
 	Status int
@@ -62,7 +62,7 @@ type APIError struct {
 	Remedy string
 	// RequestID is that in the server's log.
 	RequestID string
-	// RetryAfter is how long until a request can be accepted, where the server says so.
+	// RetryAfter is how long until a request can be accepted, where the server reports it.
 	RetryAfter time.Duration
 	// Details is all that the server said; its Errors has all parameters that are wrong.
 	Details api.ErrorDetail
@@ -153,7 +153,7 @@ func refusal(response *http.Response) error {
 	var body struct {
 		Error api.ErrorDetail `json:"error"`
 	}
-	// What is not JSON comes from a proxy, and what breaks off says nothing: the status does.
+	// What is not JSON comes from a proxy, and what breaks off cannot be read: the status counts.
 	if text, err := io.ReadAll(io.LimitReader(response.Body, longestRefusal)); err == nil {
 		if err := json.Unmarshal(text, &body); err != nil {
 			body.Error = api.ErrorDetail{}
@@ -205,7 +205,7 @@ func errorOf(status int, details api.ErrorDetail, retryAfter time.Duration) erro
 	return e
 }
 
-// remedy is what to do where the server does not say it.
+// remedy is what to do where the server does not state it.
 func remedy(e *APIError) string {
 	switch {
 	case e.Status == http.StatusUnauthorized:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Retry is how often and how long a call is made again: after 429 and 503 when the server says it may, and where the connection fails. All
+// Retry is how often and how long a call is made again: after 429 and 503 when the server states it may, and where the connection fails. All
 // operations only read, so a second call harms nothing.
 type Retry struct {
 	// Attempts counts the first call too; 1 is never again, 0 five.
@@ -38,7 +38,7 @@ func again(err error) bool {
 	return refused.Status == 429 || refused.Status == 503
 }
 
-// pause is how long to wait: as the server says, else longer each time. Spread, so that all who were refused do not come back at once.
+// pause is how long to wait: as the server states, else longer each time. Spread, so that all who were refused do not come back at once.
 func pause(err error, attempt int) time.Duration {
 	if refused, is := errors.AsType[*APIError](err); is && refused.RetryAfter > 0 {
 		return refused.RetryAfter + rand.N(250*time.Millisecond)

@@ -33,7 +33,7 @@ type StreamOptions struct {
 	Delivery Delivery
 	// Channels are those of the server's guide to the stream; none: prices. What others send comes from Messages.
 	Channels []string
-	// Cursor is that of a stream before this one, to go on behind it.
+	// Cursor is that of a stream before this one, to go on after it.
 	Cursor string
 	// WithoutSnapshot leaves the current prices at the beginning out.
 	WithoutSnapshot bool
@@ -51,16 +51,16 @@ type StreamOptions struct {
 
 // Message is one message of the stream.
 type Message struct {
-	// Type says what it is: with package api, JSON of a price_update is a MessagePriceUpdate, and so on.
+	// Type states what it is: with package api, JSON of a price_update is a MessagePriceUpdate, and so on.
 	Type string `json:"type"`
-	// Cursor is where a stream begun with it goes on: behind this message. Empty where it moves nothing.
+	// Cursor is where a stream begun with it goes on: after this message. Empty where it moves nothing.
 	Cursor string `json:"cursor"`
 	// JSON is the whole message.
 	JSON json.RawMessage `json:"-"`
 }
 
 // Stream follows a server over any number of disconnects and restarts of it. It is for one goroutine at a time; where a loop over it was left,
-// another goes on behind the last message that was taken whole.
+// another goes on after the last message that was taken whole.
 type Stream struct {
 	client       *Client
 	options      StreamOptions
@@ -88,7 +88,7 @@ func (c *Client) Prices(ctx context.Context, symbols ...string) iter.Seq2[api.Ws
 	return c.Stream(StreamOptions{Symbols: symbols}).Prices(ctx)
 }
 
-// Cursor is where a stream begun with it goes on: behind the last message whose prices were all taken. Keep it together with what was made of
+// Cursor is where a stream begun with it goes on: after the last message whose prices were all taken. Keep it together with what was made of
 // them; it is empty before the first message.
 func (s *Stream) Cursor() string { return s.cursor }
 
@@ -260,7 +260,7 @@ func (s *Stream) read(line []byte) (Message, error) {
 		return message, &ConnectionFailed{URL: s.client.base, Err: fmt.Errorf("reading a message: %w", err)}
 	}
 	switch message.Type {
-	case "welcome", "subscribed", "resumed": // a connection that ends behind these has brought nothing: the next try waits longer
+	case "welcome", "subscribed", "resumed": // a connection that ends after these has brought nothing: the next try waits longer
 	case "error":
 		var told api.MessageError
 		if err := json.Unmarshal(line, &told); err != nil {
@@ -296,7 +296,7 @@ func (s *Stream) failed(err error) (wait time.Duration, is bool) {
 	return wait, time.Since(s.failingSince)+wait <= s.options.Patience
 }
 
-// heard counts the silence of a connection while it is read from: what the caller takes for its work is none of the server's.
+// heard counts the silence of a connection while it is read from: what the caller takes for its work does not count as the server's silence.
 type heard struct {
 	from  io.Reader
 	quiet *time.Timer

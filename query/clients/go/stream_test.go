@@ -18,7 +18,7 @@ import (
 
 const welcome = `{"type":"welcome","timestamp":"2026-03-01T10:00:00Z","serverTime":"2026-03-01T10:00:00Z","simulated":true}` + "\n"
 
-// update is a message with prices, behind which the stream is at a cursor.
+// update is a message with prices, after which the stream is at a cursor.
 func update(cursor string, prices ...int) string {
 	var data []string
 	for _, price := range prices {
@@ -74,7 +74,7 @@ func TestStreamGoesOnWhereItWas(t *testing.T) {
 	})
 }
 
-// A server that sends nothing is left after 20 s; what the caller takes for a price is no silence.
+// A server that sends nothing is left after 20 s; what the caller takes for a price is not a silence.
 func TestSilentConnectionsAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(request *http.Request) (*http.Response, error) {
@@ -144,7 +144,7 @@ func TestStreamFails(t *testing.T) {
 	})
 }
 
-// A replay begins with its time and goes on with its cursor; in the present it has no speed, and behind its end there is nothing.
+// A replay begins with its time and goes on with its cursor; in the present it has no speed, and after its end there is nothing.
 func TestReplaysEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		since := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
@@ -172,7 +172,7 @@ func TestReplaysEnd(t *testing.T) {
 	})
 }
 
-// What was not sent is an error where every price was promised, or told to who asked.
+// What was not sent is an error where every price was promised, or reported to whoever asked.
 func TestGapsAreTold(t *testing.T) {
 	const gap = `{"type":"gap","reason":"too_old","until":"2026-03-01T10:00:00Z","timestamp":"2026-03-01T10:00:00Z","cursor":"g"}` + "\n"
 	const state = `{"type":"initial_prices","timestamp":"2026-03-01T10:00:00Z","data":[{"price":9}]}` + "\n"

@@ -111,7 +111,7 @@ func (r *CorrectionRecord) SetMark(*Mark) {}
 // GetPulse is nil: corrections have no clock.
 func (r *CorrectionRecord) GetPulse() *Pulse { return nil }
 
-// After reports whether the mark lies behind another in the order of their common input partition:
+// After reports whether the mark lies after another in the order of their common input partition:
 // by offset, then by index. A nil mark lies before all others.
 func (m *Mark) After(other *Mark) bool {
 	switch {

@@ -57,7 +57,7 @@ func Decimal128(s string) proto.Decimal128 {
 	return v
 }
 
-// ParseDecimal128 reads a decimal of the log as a Decimal(38, 18), cut behind 18 digits after the point. It is not ok for what is not a decimal or
+// ParseDecimal128 reads a decimal of the log as a Decimal(38, 18), cut after 18 digits after the point. It is not ok for what is not a decimal or
 // too great.
 func ParseDecimal128(s string) (v proto.Decimal128, ok bool) {
 	limbs, negative, ok := scaled(s, whole128)
@@ -87,7 +87,7 @@ func int128(v [4]uint64, negative bool) proto.Int128 {
 }
 
 // scaled reads a canonical decimal, times 10^18 and cut there, into limbs of 64 bits, least first.
-// It is not ok if s is no such decimal or has more digits before the point than given.
+// It is not ok if s is not such a decimal or has more digits before the point than given.
 func scaled(s string, whole int) (v [4]uint64, negative, ok bool) {
 	s, negative = strings.CutPrefix(s, "-")
 	before, after, _ := strings.Cut(s, ".")

@@ -24,7 +24,7 @@ type passStart struct {
 	closed time.Time
 }
 
-// foldedPart is what past_folds says of a part.
+// foldedPart is what past_folds states of a part.
 type foldedPart struct {
 	stamp  uint64
 	quotes []string
@@ -50,11 +50,11 @@ func (f *Fold) start(ctx context.Context) (sign passStart, err error) {
 
 // work is what there is to fold at a sign.
 type work struct {
-	sign  passStart
-	world uint64
-	marks map[partKey]uint64
-	folds map[partKey]foldedPart
-	due   []partKey
+	sign   passStart
+	common uint64
+	marks  map[partKey]uint64
+	folds  map[partKey]foldedPart
+	due    []partKey
 	// fixings are the stamps of those that count in a slot.
 	fixings map[partKey]uint64
 }
@@ -90,7 +90,7 @@ func (f *Fold) workAt(ctx context.Context, sign passStart) (*work, error) {
 	if err != nil {
 		return p, fmt.Errorf("reading what was folded of the past: %w", err)
 	}
-	p.world = p.worldStamp()
+	p.common = p.commonStamp()
 	for part := range p.marks {
 		if part.seconds == 0 {
 			continue
@@ -103,8 +103,8 @@ func (f *Fold) workAt(ctx context.Context, sign passStart) (*work, error) {
 	return p, nil
 }
 
-// worldStamp is made of what all parts depend on: the rule, the tables, whether there are live minutes at all.
-func (p *work) worldStamp() uint64 {
+// commonStamp is made of what all parts depend on: the rule, the tables, whether there are live minutes at all.
+func (p *work) commonStamp() uint64 {
 	h := fnv.New64a()
 	writeNumber(h, schemas.FoldMarketsVersion)
 	writeText(h, history.Literals(schemas.QuotePreference()), history.Literals(quoteCoins(schemas.DirectQuote)), history.Literals(quoteCoins(schemas.CrossQuote)), p.sign.tables)
@@ -118,7 +118,7 @@ func (p *work) worldStamp() uint64 {
 // stamp is made of all marks that a part depends on, if those are the coins that convert it.
 func (p *work) stamp(part partKey, quotes []string) uint64 {
 	h := fnv.New64a()
-	writeNumber(h, p.world)
+	writeNumber(h, p.common)
 	writeNumber(h, p.marks[part])
 	writeNumber(h, p.fixingStamp(part))
 	for _, quote := range quotes {

@@ -361,7 +361,7 @@ func (w *writer) write(coinID string, markets []schemas.MarketCandle, there map[
 	}
 }
 
-// since is from when on a start says what it says now. What it said before, if that was something else, is kept.
+// since is from when on a start has the value that it has now. Its value before, if it was another, is kept.
 func (w *writer) since(coinID string, start int64, there map[int64]candleRow, c *schemas.Candle) uint64 {
 	row, ok := there[start]
 	switch {

@@ -40,17 +40,17 @@ func (r Reader) EarnVariantsAt(ctx context.Context, productID string, at time.Ti
 
 func scanEarnVariant(rows driver.Rows) (*eventsv1.EarnVariant, error) {
 	v := &eventsv1.EarnVariant{}
-	var end, heard time.Time
+	var end, received time.Time
 	var from, to []string
 	var aprs, apys []float64
 	err := rows.Scan(&v.ProductId, &v.VariantId, &end, &v.Provider, &v.ProviderName, &v.Segment, &v.CoinId, &v.Symbol, &v.Category, &v.Source, &v.Pool,
 		&v.ProviderSymbol, &v.Chain, &v.Name, &v.Term, &v.Status, &v.Apr, &v.Apy, &v.RewardApy, &v.BaseApy, &v.MaxApy, &v.Compounding, &from, &to, &aprs, &apys,
 		&v.TvlUsd, &v.MinAmount, &v.MaxAmount, &v.LockupDays, &v.NoticeDays, &v.Payout, &v.Promo, &v.Served, &v.Refused, &v.Confidence, &v.Collection,
-		&v.Simulated, &v.Interval, &heard)
+		&v.Simulated, &v.Interval, &received)
 	if err != nil {
 		return nil, err
 	}
-	v.Time, v.Heard = end.UnixNano(), heard.UnixNano()
+	v.Time, v.Heard = end.UnixNano(), received.UnixNano()
 	for i := range from {
 		v.Tiers = append(v.Tiers, &eventsv1.EarnTier{From: from[i], To: to[i], Apr: aprs[i], Apy: apys[i]})
 	}
@@ -117,7 +117,7 @@ func (r Reader) EarnFixingsOf(ctx context.Context, date time.Time) ([]*eventsv1.
 
 const earnFixingColumns = "day, segment, revision, time, median, tvl_weighted, provider_count, tvl_usd, methodology_version, supersedes, reason, simulated"
 
-// scanEarnFixing scans the columns of a fixing, and those behind them into more.
+// scanEarnFixing scans the columns of a fixing, and those after them into more.
 func scanEarnFixing(rows driver.Rows, more ...any) (*eventsv1.EarnFixing, error) {
 	f := &eventsv1.EarnFixing{}
 	var date, end time.Time

@@ -207,15 +207,15 @@ func (r Reader) readPrices(ctx context.Context, query string, args ...any) ([]*e
 		p, mark := &eventsv1.Price{}, &eventsv1.Mark{}
 		var second time.Time
 		var in struct {
-			provider, symbol, quoteID, reason, basis                                 []string
-			bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation     []float64
-			quoteHeard, lastHeard, eventTime, rateTime, rateOffset, offset, freshFor []int64
-			partition                                                                []int32
-			unpriced, accepted                                                       []bool
+			provider, symbol, quoteID, reason, basis                                       []string
+			bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation           []float64
+			quoteReceived, lastReceived, eventTime, rateTime, rateOffset, offset, freshFor []int64
+			partition                                                                      []int32
+			unpriced, accepted                                                             []bool
 		}
 		err := rows.Scan(&p.CoinId, &second, &p.Symbol, &p.Price, &p.Median0, &p.Min, &p.Max, &p.Confidence, &p.Score, &p.Accepted, &p.Rejected,
 			&p.Volume24H, &p.Source, &p.Reason, &p.Simulated,
-			&in.provider, &in.symbol, &in.quoteID, &in.bid, &in.ask, &in.last, &in.quoteHeard, &in.lastHeard,
+			&in.provider, &in.symbol, &in.quoteID, &in.bid, &in.ask, &in.last, &in.quoteReceived, &in.lastReceived,
 			&in.eventTime, &in.rate, &in.rateTime, &in.rateOffset, &in.range60, &in.volume24h, &in.partition, &in.offset,
 			&in.unpriced, &in.value, &in.priceUSD, &in.accepted, &in.reason, &in.deviation, &in.basis,
 			&in.freshFor, &p.Method, &p.Published, &mark.Partition, &mark.Offset, &mark.LogicVersion)
@@ -226,7 +226,7 @@ func (r Reader) readPrices(ctx context.Context, query string, args ...any) ([]*e
 		for i := range in.provider {
 			p.Inputs = append(p.Inputs, &eventsv1.PriceInput{
 				Provider: in.provider[i], Symbol: in.symbol[i], QuoteId: in.quoteID[i],
-				Bid: in.bid[i], Ask: in.ask[i], Last: in.last[i], QuoteHeard: in.quoteHeard[i], LastHeard: in.lastHeard[i],
+				Bid: in.bid[i], Ask: in.ask[i], Last: in.last[i], QuoteHeard: in.quoteReceived[i], LastHeard: in.lastReceived[i],
 				EventTime: in.eventTime[i], Rate: in.rate[i], RateTime: in.rateTime[i], RateOffset: in.rateOffset[i],
 				Range60: in.range60[i], Volume24H: in.volume24h[i], Partition: in.partition[i], Offset: in.offset[i],
 				Unpriced: in.unpriced[i], Value: in.value[i], PriceUsd: in.priceUSD[i], Accepted: in.accepted[i],

@@ -208,18 +208,18 @@ func scanEntry(rows driver.Rows) (*eventsv1.RateEntry, error) {
 	reported := &eventsv1.Rate{}
 	e := &eventsv1.RateEntry{Said: reported}
 	var from, to, raw []string
-	var event, at, heard time.Time
+	var event, at, received time.Time
 	err := rows.Scan(&e.Provider, &e.Source, &e.Category, &e.CoinId, &e.Symbol, &e.Pool, &e.ProviderSymbol, &e.Chain, &e.Name,
 		&e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &e.Term,
 		&reported.Raw, &reported.RawUnit, &reported.Compounding, &reported.MinAmount, &reported.MaxAmount, &reported.LockupDays, &reported.NoticeDays, &from, &to, &raw, &reported.Served, &reported.Refused, &reported.Promo, &reported.Payout,
-		&reported.CollateralUsd, &reported.MaxLtv, &reported.Tokens, &event, &reported.Interval, &at, &heard, &e.Ended, &e.Unattached, &e.Shadowed, &e.Simulated, &e.Offset, &e.ProviderName)
+		&reported.CollateralUsd, &reported.MaxLtv, &reported.Tokens, &event, &reported.Interval, &at, &received, &e.Ended, &e.Unattached, &e.Shadowed, &e.Simulated, &e.Offset, &e.ProviderName)
 	if err != nil {
 		return nil, err
 	}
 	for i := range from {
 		reported.Tiers = append(reported.Tiers, &eventsv1.RateTier{From: from[i], To: to[i], Raw: raw[i]})
 	}
-	e.Time, e.Heard = at.UnixNano(), heard.UnixNano()
+	e.Time, e.Heard = at.UnixNano(), received.UnixNano()
 	reported.Source, reported.Project, reported.Chain, reported.Pool, reported.Symbol, reported.Name, reported.Term = e.Source, e.Provider, e.Chain, e.Pool, e.ProviderSymbol, e.Name, e.Term
 	reported.EventTime, reported.IngestTime = event.UnixNano(), e.Heard
 	return e, nil

@@ -14,7 +14,7 @@ import (
 )
 
 // rateRepeats is how far before a moment the last row of a rate that holds lies: it is written once an hour at least, in
-// the first minute behind it.
+// the first minute after it.
 const rateRepeats = time.Hour + 2*time.Minute
 
 // rateHolds is how many intervals of its source a rate holds without being reported again.

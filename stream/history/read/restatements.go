@@ -41,7 +41,7 @@ type RestatementFilter struct {
 	CoinID, View string
 	// Since and Until bound when it was restated; both are included.
 	Since, Until time.Time
-	// Behind is the last restatement that was read, by time and offset: those behind it are read. A zero time is none.
+	// Behind is the last restatement that was read, by time and offset: those after it are read. A zero time means that none was.
 	Behind Restatement
 }
 
@@ -129,7 +129,7 @@ type Correction struct {
 	Time                    time.Time
 	Offset                  int64
 	ID, Kind, Venue, Symbol string
-	// From and To bound what is excluded; the zero time is no bound.
+	// From and To bound what is excluded; the zero time is not a bound.
 	From, To                 time.Time
 	Author, Reason, Evidence string
 	// Withdraws is the exclusion that a withdrawal takes back, WithdrawnBy the withdrawal of an exclusion.
@@ -140,7 +140,7 @@ type Correction struct {
 type CorrectionFilter struct {
 	// Venue is whose exclusions are read, and the withdrawals of these.
 	Venue string
-	// Behind is the last correction that was read: older ones are read. A zero time is none.
+	// Behind is the last correction that was read: older ones are read. A zero time means that none was.
 	Behind Correction
 }
 

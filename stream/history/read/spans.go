@@ -99,16 +99,16 @@ func (r Reader) RatesBetween(ctx context.Context, after, until int64, coins []st
 	defer rows.Close()
 	for rows.Next() {
 		var second int64
-		var at, heard, event time.Time
+		var at, received, event time.Time
 		var least, greatest, collateral, ltv *float64
 		var from, to, raw []string
 		e, reported := &eventsv1.RateEntry{}, &eventsv1.Rate{}
 		if err := rows.Scan(&second, &at, &e.CoinId, &e.Category, &e.Source, &e.Pool, &e.Provider, &e.ProviderName, &e.Symbol, &e.ProviderSymbol, &e.Chain, &e.Name,
 			&e.Apr, &e.Apy, &e.Method, &e.RewardApy, &e.TvlUsd, &reported.Raw, &reported.RawUnit, &reported.Compounding, &e.Term, &least, &greatest, &reported.LockupDays, &reported.NoticeDays,
-			&from, &to, &raw, &reported.Served, &reported.Refused, &reported.Promo, &reported.Payout, &collateral, &ltv, &heard, &event, &reported.Interval, &e.Ended, &e.Simulated); err != nil {
+			&from, &to, &raw, &reported.Served, &reported.Refused, &reported.Promo, &reported.Payout, &collateral, &ltv, &received, &event, &reported.Interval, &e.Ended, &e.Simulated); err != nil {
 			return fmt.Errorf("reading rates from %d to %d: %w", after, until, err)
 		}
-		e.Time, e.Heard, e.Said = at.UnixNano(), heard.UnixNano(), reported
+		e.Time, e.Heard, e.Said = at.UnixNano(), received.UnixNano(), reported
 		if event.Unix() != 0 {
 			reported.EventTime = event.UnixNano()
 		}

@@ -29,7 +29,7 @@ func checkSeries(from, to time.Time, step time.Duration) error {
 }
 
 // Summaries reads what the whole market was in (from, to], oldest first: of each step the last summary, with its own
-// time, which is the end of its minute. They come without sentiment. One of a minute before any coin had a market cap says nothing
+// time, which is the end of its minute. They come without sentiment. One of a minute before any coin had a market cap has no values
 // and is passed over.
 func (r Reader) Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error) {
 	if err := checkSeries(from, to, step); err != nil {

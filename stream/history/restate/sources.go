@@ -32,7 +32,7 @@ const abandonedAfter = 24 * time.Hour
 //
 // The sink of a partition is the only writer of its rows, and inserts them in the order of the log. So it compares a batch with what is
 // there, has the differences acknowledged, and then inserts. Killed before the insert it finds them again, and records the same, which
-// replaces itself: run, time and key are those of the later record. Killed behind it they are recorded already. An insert is never given
+// replaces itself: run, time and key are those of the later record. Killed after it they are recorded already. An insert is never given
 // up, so restatements by sources count as they are: attempt 0.
 type Sources struct {
 	Log     stream.Config

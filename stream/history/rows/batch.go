@@ -131,7 +131,7 @@ func (b *Batch) Stated(each func(schemas.Topic, schemas.Table, native.Rows) erro
 	for _, t := range b.topics {
 		topic, err := schemas.TopicNamed(t.topic)
 		if err != nil || t.rows == nil {
-			continue // a record that could not be decoded has a topic that is none
+			continue // a record that could not be decoded has a topic that is not known
 		}
 		for _, r := range t.rows.all() {
 			i := slices.IndexFunc(topic.Tables, func(table schemas.Table) bool { return table.Name == r.Table() && table.Stated != nil })

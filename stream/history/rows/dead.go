@@ -31,7 +31,7 @@ func (t *deadTables) add(p Place, record eventsv1.Marked) bool {
 	return rec.Letter != nil || rec.Retry != nil
 }
 
-// inPlace is used as the topic of a dead letter that is no record of its own: the partition in which the record lies that
+// inPlace is used as the topic of a dead letter that is not a record of its own: the partition in which the record lies that
 // could not be decoded. The offset there is that of the letter.
 func inPlace(topic string, partition int32) string {
 	return topic + "/" + strconv.Itoa(int(partition))

@@ -48,12 +48,12 @@ type priceRows struct {
 
 // inputColumns are the columns of inputs, whose arrays end at the same places.
 type inputColumns struct {
-	ends                                                                     proto.ColUInt64
-	provider, symbol, quoteID, reason, basis                                 native.LowCardinality
-	bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation     proto.ColFloat64
-	quoteHeard, lastHeard, eventTime, rateTime, rateOffset, offset, freshFor proto.ColInt64
-	partition                                                                proto.ColInt32
-	unpriced, accepted                                                       proto.ColBool
+	ends                                                                           proto.ColUInt64
+	provider, symbol, quoteID, reason, basis                                       native.LowCardinality
+	bid, ask, last, rate, range60, volume24h, value, priceUSD, deviation           proto.ColFloat64
+	quoteReceived, lastReceived, eventTime, rateTime, rateOffset, offset, freshFor proto.ColInt64
+	partition                                                                      proto.ColInt32
+	unpriced, accepted                                                             proto.ColBool
 }
 
 func (r *priceRows) Table() string { return "prices" }
@@ -91,8 +91,8 @@ func (c *inputColumns) add(in *eventsv1.PriceInput) {
 	c.bid = append(c.bid, in.Bid)
 	c.ask = append(c.ask, in.Ask)
 	c.last = append(c.last, in.Last)
-	c.quoteHeard = append(c.quoteHeard, in.QuoteHeard)
-	c.lastHeard = append(c.lastHeard, in.LastHeard)
+	c.quoteReceived = append(c.quoteReceived, in.QuoteHeard)
+	c.lastReceived = append(c.lastReceived, in.LastHeard)
 	c.eventTime = append(c.eventTime, in.EventTime)
 	c.rate = append(c.rate, in.Rate)
 	c.rateTime = append(c.rateTime, in.RateTime)
@@ -147,8 +147,8 @@ func (c *inputColumns) Columns() []native.Column {
 		native.Col("bid", float, &c.bid),
 		native.Col("ask", float, &c.ask),
 		native.Col("last", float, &c.last),
-		native.Col("quote_heard", integer, &c.quoteHeard),
-		native.Col("last_heard", integer, &c.lastHeard),
+		native.Col("quote_heard", integer, &c.quoteReceived),
+		native.Col("last_heard", integer, &c.lastReceived),
 		native.Col("event_time", integer, &c.eventTime),
 		native.Col("rate", float, &c.rate),
 		native.Col("rate_time", integer, &c.rateTime),
@@ -180,7 +180,7 @@ func (r *priceRows) Reset() {
 }
 
 func (c *inputColumns) Reset() {
-	native.Reset(&c.ends, &c.provider, &c.symbol, &c.quoteID, &c.bid, &c.ask, &c.last, &c.quoteHeard, &c.lastHeard, &c.eventTime,
+	native.Reset(&c.ends, &c.provider, &c.symbol, &c.quoteID, &c.bid, &c.ask, &c.last, &c.quoteReceived, &c.lastReceived, &c.eventTime,
 		&c.rate, &c.rateTime, &c.rateOffset, &c.range60, &c.volume24h, &c.partition, &c.offset, &c.unpriced,
 		&c.value, &c.priceUSD, &c.accepted, &c.reason, &c.deviation, &c.basis, &c.freshFor)
 }

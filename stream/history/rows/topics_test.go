@@ -47,7 +47,7 @@ func TestRowsGoIntoTheTablesOfTheTopicTable(t *testing.T) {
 		for _, r := range batch.all() {
 			rows += r.Len()
 		}
-		project := topic.Name == schemas.TopicRates // its sample is no entry
+		project := topic.Name == schemas.TopicRates // its sample is not an entry
 		if (batch.Len() == 0 || rows == 0) != project && topic.Name != schemas.TopicRatesRaw {
 			t.Errorf("%s: a record has %d rows", topic.Name, rows)
 		}

@@ -41,7 +41,7 @@ type Comparison struct {
 const sliceRows = 100_000
 
 // Compare compares a live table with its rebuilt shadow, row by row, the newest of each key, and by all columns.
-// It goes slice by slice, and before each calls progress with the rows behind it and in all.
+// It goes slice by slice, and before each calls progress with the rows compared so far and in all.
 func (t Tables) Compare(ctx context.Context, table string, generation uint32, bounds []Bounds, most int, progress func(done, all int64)) (Comparison, error) {
 	var found Comparison
 	c, err := t.comparer(ctx, table, generation, bounds)

@@ -43,7 +43,7 @@ func (t Tables) Exchange(ctx context.Context, table string, generation uint32, u
 	return nil
 }
 
-// shape is what a table's definition says.
+// shape is what a table's definition states.
 type shape struct {
 	// key is what a row is known by.
 	key, columns []string
@@ -139,7 +139,7 @@ type Bounds struct {
 	// Rows that were caused below offset From have a time below FromTime. They lie outside: what
 	// causes them is no longer in the log, or was left out.
 	From, FromTime int64
-	// Rows that are caused at or behind offset Until have a time at or behind UntilTime.
+	// Rows that are caused at or after offset Until have a time at or after UntilTime.
 	Until, UntilTime int64
 }
 

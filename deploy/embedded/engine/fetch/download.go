@@ -81,7 +81,7 @@ func (d *download) size() (int64, error) {
 
 var errStalled = errors.New("nothing came any more")
 
-// try makes one request and appends what it answers. An error that is no refusal may be over at the next try.
+// try makes one request and appends what it answers. An error that is not a refusal may be over at the next try.
 func (d *download) try(ctx context.Context) error {
 	offset, err := d.size()
 	if err != nil {

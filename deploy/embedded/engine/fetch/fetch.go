@@ -122,7 +122,7 @@ func digestOf(pin engine.Pin) ([]byte, error) {
 	return digest, nil
 }
 
-// address is where registries serve the archive of a package: the name behind its scope begins that of the file.
+// address is where registries serve the archive of a package: the name after its scope begins that of the file.
 func address(pin engine.Pin, registry string) string {
 	if registry == "" {
 		registry = DefaultRegistry

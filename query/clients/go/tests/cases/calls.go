@@ -58,7 +58,7 @@ func (c testCase) pages(ctx context.Context, client *marketlog.Client) (any, err
 	return rows, nil
 }
 
-// called calls a method: what is no option of it is its one argument besides.
+// called calls a method: what is not an option of it is its one argument besides.
 func (c testCase) called(ctx context.Context, client *marketlog.Client, name string) ([]reflect.Value, error) {
 	method := reflect.ValueOf(client).MethodByName(name)
 	if !method.IsValid() {

@@ -12,7 +12,7 @@ import (
 	marketlog "github.com/marketlog/marketlog/query/clients/go"
 )
 
-// testCase is one of cases.json, which says what its parts mean.
+// testCase is one of cases.json, which states what its parts mean.
 type testCase struct {
 	Name, Call, Of, Key, Distinct string
 	With                          map[string]any
@@ -56,7 +56,7 @@ func run(url, key string) (found []string, count int, err error) {
 	return found, len(file.Cases), nil
 }
 
-// faults makes the call, as often at once as the case says, and returns what does not hold.
+// faults makes the call, as often at once as the case states, and returns what does not hold.
 func (c testCase) faults(client *marketlog.Client) (found []string) {
 	var calls sync.WaitGroup
 	var mu sync.Mutex

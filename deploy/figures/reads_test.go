@@ -14,8 +14,8 @@ import (
 	"github.com/marketlog/marketlog/query/querytest"
 )
 
-// doorRounds is how often each read is measured beside its limit; the middle ratio counts.
-const doorRounds = 5
+// readRounds is how often each read is measured beside its limit; the middle ratio counts.
+const readRounds = 5
 
 // wide are plans with the largest limit that there is, which two seconds of load do not fill.
 const wide = `free: {per_minute: 30, per_month: 10000, history_days: 7, sockets: 1}
@@ -95,7 +95,7 @@ func compare(b *testing.B, unit string, limit, full func() float64) {
 	b.Helper()
 	for b.Loop() {
 		var ratios, rates, limits []float64
-		for range doorRounds {
+		for range readRounds {
 			limits = append(limits, limit())
 			rates = append(rates, full())
 			ratios = append(ratios, rates[len(rates)-1]/limits[len(limits)-1])

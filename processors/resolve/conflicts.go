@@ -24,40 +24,40 @@ const (
 // coin's venues or leave two of them without consensus. A market is doubted if it has been further from the price that
 // sources of reference data report than an outlier may be from the median, for doubtAfter on end, while at least as many
 // venues agree with that price as do not. So a source that is wrong itself makes nobody doubted, nor does one venue
-// alone. What is not heard here, in a process that resolves other partitions, is not counted: it makes the guard slower to
+// alone. What is not received here, in a process that resolves other partitions, is not counted: it makes the filter slower to
 // doubt, never quicker. A market that was doubted stays so over a silence, and over a restart by Remember. Safe for concurrent use.
-type Guard struct {
+type ConflictFilter struct {
 	// some states that there is any reference.
 	some  atomic.Bool
 	mu    sync.Mutex
-	coins map[string]*guardedCoin
-	// before is when the log had markets as doubted that have not been heard yet.
-	before map[guardedMarket]int64
+	coins map[string]*referenceCoin
+	// before is when the log had markets as doubted of which nothing has been received yet.
+	before map[marketKey]int64
 }
 
-type guardedCoin struct {
+type referenceCoin struct {
 	// price is in USD, reported at a log time.
 	price   float64
 	asOf    int64
-	markets map[guardedMarket]*opinion
+	markets map[marketKey]*opinion
 }
 
-type guardedMarket struct{ venue, symbol string }
+type marketKey struct{ venue, symbol string }
 
 // opinion is the market's last price against the reference: since when it has been off, 0 where it agrees.
-type opinion struct{ heard, since int64 }
+type opinion struct{ received, since int64 }
 
-// doubted means that it was off for long enough when it was last heard.
-func (o *opinion) doubted() bool { return o.since != 0 && o.heard-o.since >= int64(doubtAfter) }
+// doubted means that it was off for long enough when it was last received.
+func (o *opinion) doubted() bool { return o.since != 0 && o.received-o.since >= int64(doubtAfter) }
 
-// NewGuard knows no reference yet, and doubts nothing.
-func NewGuard() *Guard {
-	return &Guard{coins: map[string]*guardedCoin{}, before: map[guardedMarket]int64{}}
+// NewConflictFilter knows no reference yet, and doubts nothing.
+func NewConflictFilter() *ConflictFilter {
+	return &ConflictFilter{coins: map[string]*referenceCoin{}, before: map[marketKey]int64{}}
 }
 
 // Remember takes what the log has of a market: it was doubted at a log time (Unix nanoseconds), by a process before this one.
-func (g *Guard) Remember(venue, symbol string, at int64) {
-	market := guardedMarket{venue, symbol}
+func (g *ConflictFilter) Remember(venue, symbol string, at int64) {
+	market := marketKey{venue, symbol}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.coins {
@@ -65,14 +65,14 @@ func (g *Guard) Remember(venue, symbol string, at int64) {
 			if o.since != 0 {
 				o.since = min(o.since, at-int64(doubtAfter))
 			}
-			return // it was heard already
+			return // it was received already
 		}
 	}
 	g.before[market] = at
 }
 
 // Apply takes a source's report of a coin's market.
-func (g *Guard) Apply(reported *eventsv1.CoinMarket) {
+func (g *ConflictFilter) Apply(reported *eventsv1.CoinMarket) {
 	id, ok := schemas.CanonicalCoin(reported.Source, reported.SourceId, reported.Symbol, reported.Name)
 	if !ok {
 		return
@@ -88,7 +88,7 @@ func (g *Guard) Apply(reported *eventsv1.CoinMarket) {
 	defer g.mu.Unlock()
 	c := g.coins[id]
 	if c == nil {
-		c = &guardedCoin{markets: map[guardedMarket]*opinion{}}
+		c = &referenceCoin{markets: map[marketKey]*opinion{}}
 		g.coins[id] = c
 	}
 	if reported.IngestTime >= c.asOf {
@@ -98,7 +98,7 @@ func (g *Guard) Apply(reported *eventsv1.CoinMarket) {
 }
 
 // doubts notes a market's price of a coin at a log time, in USD, and reports whether it is doubted.
-func (g *Guard) doubts(coinID string, market guardedMarket, usd float64, now int64) bool {
+func (g *ConflictFilter) doubts(coinID string, market marketKey, usd float64, now int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.coins[coinID]
@@ -106,11 +106,11 @@ func (g *Guard) doubts(coinID string, market guardedMarket, usd float64, now int
 		return false
 	}
 	o := c.markets[market]
-	if o == nil || now-o.heard > int64(schemas.FreshFor) {
+	if o == nil || now-o.received > int64(schemas.FreshFor) {
 		o = &opinion{since: g.sinceBefore(market, o, now)}
 		c.markets[market] = o
 	}
-	o.heard = now
+	o.received = now
 	if math.Abs(usd-c.price)/c.price <= schemas.MaxDeviation {
 		o.since = 0
 		return false
@@ -121,25 +121,25 @@ func (g *Guard) doubts(coinID string, market guardedMarket, usd float64, now int
 	return now-o.since >= int64(doubtAfter) && c.agreed(now)
 }
 
-// sinceBefore is since when a market that is heard after a silence has been off: its price before is not "on end", unless it was doubted.
-func (g *Guard) sinceBefore(market guardedMarket, last *opinion, now int64) int64 {
+// sinceBefore is since when a market that is received after a silence has been off: its price before is not "on end", unless it was doubted.
+func (g *ConflictFilter) sinceBefore(market marketKey, last *opinion, now int64) int64 {
 	at, was := g.before[market]
 	delete(g.before, market)
 	switch {
 	case was && now-at <= int64(silentFor):
 		return at - int64(doubtAfter)
-	case last != nil && last.doubted() && now-last.heard <= int64(silentFor):
+	case last != nil && last.doubted() && now-last.received <= int64(silentFor):
 		return last.since
 	}
 	return 0
 }
 
-// agreed reports whether at least as many venues agree with the reference as do not, of those that are heard.
-func (c *guardedCoin) agreed(now int64) bool {
+// agreed reports whether at least as many venues agree with the reference as do not, of those that are received.
+func (c *referenceCoin) agreed(now int64) bool {
 	off := map[string]bool{}
 	for m, o := range c.markets {
-		if now-o.heard > int64(schemas.FreshFor) {
-			if !o.doubted() || now-o.heard > int64(silentFor) {
+		if now-o.received > int64(schemas.FreshFor) {
+			if !o.doubted() || now-o.received > int64(silentFor) {
 				delete(c.markets, m)
 			}
 			continue
@@ -160,29 +160,29 @@ func (c *guardedCoin) agreed(now int64) bool {
 	return balance >= 0
 }
 
-// verdict is the guard's decision on a market in a second of log time.
-type verdict struct {
+// decision is the filter's decision on a market in a second of log time.
+type decision struct {
 	second   int64
 	doubtful bool
 }
 
-// asksAgain is how often, in seconds of log time, the guard is asked about a market of which the log has what was resolved: often enough for a
-// market to stay heard, and seldom, as a start works these ticks off before it has a fresh price.
+// asksAgain is how often, in seconds of log time, the filter is asked about a market of which the log has what was resolved: often enough for a
+// market to count as received, and seldom, as a start works these ticks off before it has a fresh price.
 const asksAgain = 10
 
-// asks reports whether the guard is asked about a tick of which the log has what was resolved.
+// asks reports whether the filter is asked about a tick of which the log has what was resolved.
 func (f *fold) asks(venue, symbol string) bool {
-	return f.guard != nil && f.guard.some.Load() &&
-		f.clocks.Now()/int64(time.Second)-f.verdicts[guardedMarket{venue, symbol}].second >= asksAgain
+	return f.conflicts != nil && f.conflicts.some.Load() &&
+		f.clocks.Now()/int64(time.Second)-f.decisions[marketKey{venue, symbol}].second >= asksAgain
 }
 
-// doubted asks the guard about a tick at most once a second and market; what its coin cannot be priced by is not asked.
+// doubted asks the filter about a tick at most once a second and market; what its coin cannot be priced by is not asked.
 func (f *fold) doubted(coinID string, t *eventsv1.Tick, rate float64) bool {
-	if f.guard == nil || !f.guard.some.Load() || coinID == "" {
+	if f.conflicts == nil || !f.conflicts.some.Load() || coinID == "" {
 		return false
 	}
-	market, now := guardedMarket{t.Venue, t.Symbol}, f.clocks.Now()
-	last := f.verdicts[market]
+	market, now := marketKey{t.Venue, t.Symbol}, f.clocks.Now()
+	last := f.decisions[market]
 	if last.second == now/int64(time.Second) {
 		return last.doubtful
 	}
@@ -190,8 +190,8 @@ func (f *fold) doubted(coinID string, t *eventsv1.Tick, rate float64) bool {
 	if !(usd > 0) {
 		return last.doubtful
 	}
-	last = verdict{now / int64(time.Second), f.guard.doubts(coinID, market, usd, now)}
-	f.verdicts[market] = last
+	last = decision{now / int64(time.Second), f.conflicts.doubts(coinID, market, usd, now)}
+	f.decisions[market] = last
 	return last.doubtful
 }
 

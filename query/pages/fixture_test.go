@@ -22,8 +22,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// world is a server with pages, whose endpoints answer what a test says.
-type world struct {
+// fixture is a server with pages, whose endpoints answer what a test sets.
+type fixture struct {
 	t      *testing.T
 	unit   *Unit
 	table  *keys.Table
@@ -35,7 +35,7 @@ type world struct {
 	linkTime atomic.Int64
 }
 
-// answers are what the endpoints answer, by operation; an operation that is left out is none of this server.
+// answers are what the endpoints answer, by operation; an operation that is left out is not served.
 type answers map[string]string
 
 // usual is an instance on the simulator with one coin.
@@ -93,13 +93,13 @@ var guidesOfTest = fstest.MapFS{
 	"queries/01-hours.sql": {Data: []byte("-- Bitcoin by the hour\n--\n-- Columns: start.\nSELECT start FROM v_candles_1h\n")},
 }
 
-func newWorld(t *testing.T, canned answers, change func(*Config)) *world {
+func newFixture(t *testing.T, canned answers, change func(*Config)) *fixture {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, pepper: keys.NewPepper(), addr: listener.Addr().String()}
+	w := &fixture{t: t, pepper: keys.NewPepper(), addr: listener.Addr().String()}
 	_, w.port, _ = net.SplitHostPort(w.addr)
 	w.linkTime.Store(time.Now().UnixNano())
 	if w.table, err = keys.NewTable(w.pepper, func() string { return "" }); err != nil {
@@ -144,7 +144,7 @@ func newWorld(t *testing.T, canned answers, change func(*Config)) *world {
 }
 
 // key makes a key of a plan, with its id.
-func (w *world) key(plan string) (key, id string) {
+func (w *fixture) key(plan string) (key, id string) {
 	key = keys.Generate()
 	id = "key_" + key[len(key)-8:]
 	hash := keys.Hash(w.pepper, []byte(key))
@@ -153,7 +153,7 @@ func (w *world) key(plan string) (key, id string) {
 }
 
 // ask sends a request as it is written; in headers, PORT is the server's port.
-func (w *world) ask(method, path, protocol string, headers []string, body string) (*http.Response, string) {
+func (w *fixture) ask(method, path, protocol string, headers []string, body string) (*http.Response, string) {
 	w.t.Helper()
 	conn, err := net.DialTimeout("tcp", w.addr, 5*time.Second)
 	if err != nil {
@@ -188,7 +188,7 @@ func (w *world) ask(method, path, protocol string, headers []string, body string
 const page, current = "Accept: text/html", "HTTP/1.1"
 
 // browser are the headers of a person's browser at this machine.
-func (w *world) browser(more ...string) []string {
+func (w *fixture) browser(more ...string) []string {
 	return append([]string{"Host: " + w.addr, page, "Sec-Fetch-Site: none"}, more...)
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// World is what a script sets up: what was published, held in memory as a running server holds it and kept
+// Fixture is what a script sets up: what was published, held in memory as a running server holds it and kept
 // in a real store where one is open, and a server over it. Its clock does not advance until a line moves it.
-type World struct {
+type Fixture struct {
 	T       testing.TB
 	Now     time.Time
 	Prices  *views.PriceCache
@@ -50,15 +50,15 @@ func Coins(rows ...string) *schemas.CoinTable {
 	return table
 }
 
-// NewWorld begins with the coins of a table and nothing published.
-func NewWorld(t testing.TB, coins *schemas.CoinTable) *World {
-	return &World{T: t, Prices: views.NewPriceCache(coins), Rates: views.NewFXRates(), Catalog: views.NewCatalog(coins), Yields: views.NewYieldStore(),
+// NewFixture begins with the coins of a table and nothing published.
+func NewFixture(t testing.TB, coins *schemas.CoinTable) *Fixture {
+	return &Fixture{T: t, Prices: views.NewPriceCache(coins), Rates: views.NewFXRates(), Catalog: views.NewCatalog(coins), Yields: views.NewYieldStore(),
 		Lines: map[string]func([]string){}, inputs: map[string][]*eventsv1.PriceInput{}}
 }
 
 // Open opens a store of its own in a database that nobody has created yet: what is published from now on is
 // kept there too.
-func (w *World) Open(database string, way http.RoundTripper) {
+func (w *Fixture) Open(database string, way http.RoundTripper) {
 	store, err := history.Open(w.T.Context(), history.Config{Database: database, Transport: way})
 	w.Must(err)
 	w.T.Cleanup(func() { w.Must(store.Close()) })
@@ -68,20 +68,20 @@ func (w *World) Open(database string, way http.RoundTripper) {
 }
 
 // History reads from the store.
-func (w *World) History() read.Reader { return read.From(w.Store) }
+func (w *Fixture) History() read.Reader { return read.From(w.Store) }
 
 // Serve begins to answer with the given endpoints, until the test ends.
-func (w *World) Serve(endpoints []query.Endpoint) {
+func (w *Fixture) Serve(endpoints []query.Endpoint) {
 	w.base = Serve(w.T, func() time.Time { return w.Now }, endpoints)
 	w.doc = ReadDocument(w.T, w.base)
 }
 
 // Base is where the server listens.
-func (w *World) Base() string { return w.base }
+func (w *Fixture) Base() string { return w.base }
 
 // Run does one line of a script and returns what it answers. Every answer is held against the server's
 // own OpenAPI document.
-func (w *World) Run(line string) string {
+func (w *Fixture) Run(line string) string {
 	words := strings.Fields(line)
 	_, rest, _ := strings.Cut(line, " ")
 	switch words[0] {
@@ -144,7 +144,7 @@ func (w *World) Run(line string) string {
 	return ""
 }
 
-func (w *World) restatement(words []string) {
+func (w *Fixture) restatement(words []string) {
 	rec := &eventsv1.RestatementRecord{}
 	w.read(strings.Join(words[4:], " "), rec)
 	rec.Run, rec.Attempt, rec.Time = words[1], uint32(w.Integer(words[2])), w.Time(words[3]).UnixNano()
@@ -153,7 +153,7 @@ func (w *World) restatement(words []string) {
 	w.Must(b.Insert(w.T.Context(), w.Store, ""))
 }
 
-func (w *World) use(name string) {
+func (w *Fixture) use(name string) {
 	content, err := os.ReadFile(filepath.Join("testdata", name))
 	w.Must(err)
 	for line := range strings.Lines(string(content)) {
@@ -164,20 +164,20 @@ func (w *World) use(name string) {
 }
 
 // Pulse moves the log's now to the query's clock.
-func (w *World) Pulse() {
+func (w *Fixture) Pulse() {
 	pulse := &eventsv1.Pulse{Now: w.Now.UnixNano(), Watermark: w.Now.UnixNano()}
 	w.Must(w.Prices.Apply(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: pulse}}}))
 	w.Must(w.Rates.Apply(views.TailRecord{Marked: &eventsv1.QuoteRecord{Body: &eventsv1.QuoteRecord_Pulse{Pulse: pulse}}}))
 }
 
 // Offset is the next one of whatever topic.
-func (w *World) Offset() int64 {
+func (w *Fixture) Offset() int64 {
 	w.offset++
 	return w.offset
 }
 
 // AddCandles keeps closed minutes.
-func (w *World) AddCandles(candles ...*eventsv1.Candle) {
+func (w *Fixture) AddCandles(candles ...*eventsv1.Candle) {
 	var b rows.Batch
 	for _, c := range candles {
 		offset := w.Offset()
@@ -188,7 +188,7 @@ func (w *World) AddCandles(candles ...*eventsv1.Candle) {
 }
 
 // Candles keeps n minutes, one each step, whose prices rise evenly.
-func (w *World) Candles(coin string, start time.Time, n int, every string, price, rise float64) {
+func (w *Fixture) Candles(coin string, start time.Time, n int, every string, price, rise float64) {
 	step, err := time.ParseDuration(every)
 	w.Must(err)
 	candles := make([]*eventsv1.Candle, n)
@@ -202,7 +202,7 @@ func (w *World) Candles(coin string, start time.Time, n int, every string, price
 }
 
 // market sets what a market sends.
-func (w *World) market(coin string, words []string) {
+func (w *Fixture) market(coin string, words []string) {
 	in := &eventsv1.PriceInput{Provider: words[0], Symbol: words[1], QuoteId: words[2], Rate: 1, LastHeard: w.Now.UnixNano()}
 	for _, word := range words[3:] {
 		name, value, _ := strings.Cut(word, "=")
@@ -226,7 +226,7 @@ func (w *World) market(coin string, words []string) {
 }
 
 // Price publishes a price, which is in the price cache and in the store.
-func (w *World) Price(coin string, at time.Time, price float64) {
+func (w *Fixture) Price(coin string, at time.Time, price float64) {
 	offset := w.Offset()
 	rec := &eventsv1.PriceRecord{
 		Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset},
@@ -250,20 +250,20 @@ func ApplyPrice(priceCache *views.PriceCache, price views.TailRecord) error {
 }
 
 // Time reads a word of a script, RFC 3339.
-func (w *World) Time(word string) time.Time { return Time(w.T, word) }
+func (w *Fixture) Time(word string) time.Time { return Time(w.T, word) }
 
 // Number reads a word of a script.
-func (w *World) Number(word string) float64 { return Number(w.T, word) }
+func (w *Fixture) Number(word string) float64 { return Number(w.T, word) }
 
 // Integer reads a word of a script.
-func (w *World) Integer(word string) int {
+func (w *Fixture) Integer(word string) int {
 	n, err := strconv.Atoi(word)
 	w.Must(err)
 	return n
 }
 
 // Must ends the test with an error.
-func (w *World) Must(err error) {
+func (w *Fixture) Must(err error) {
 	w.T.Helper()
 	must(w.T, err)
 }

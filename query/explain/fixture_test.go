@@ -33,10 +33,10 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// world is a log with what folds would have written to it, the views over it and a server. Its fold of markets is the state machine
+// fixture is a log with what folds would have written to it, the views over it and a server. Its fold of markets is the state machine
 // of schemas, minute by minute, as the processor runs it.
-type world struct {
-	*querytest.World
+type fixture struct {
+	*querytest.Fixture
 	client *kgo.Client
 	reach  stream.Config
 	states map[string]*schemas.CoinState
@@ -62,9 +62,9 @@ type world struct {
 	clocked bool
 }
 
-func newWorld(t testing.TB) *world {
+func newFixture(t testing.TB) *fixture {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "euro-coin,EURC,EURC,4,stablecoin,EUR,")
-	w := &world{World: querytest.NewWorld(t, coins), reach: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"},
+	w := &fixture{Fixture: querytest.NewFixture(t, coins), reach: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"},
 		states: map[string]*schemas.CoinState{}, rows: map[string]*eventsv1.Market{}, inputs: map[string][]*eventsv1.PriceInput{}, protocols: map[string]*eventsv1.DefiProtocol{},
 		variants: map[string]*eventsv1.EarnVariant{},
 
@@ -118,14 +118,14 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func (w *world) merge(text string, into proto.Message) {
+func (w *fixture) merge(text string, into proto.Message) {
 	message := into.ProtoReflect().New().Interface()
 	w.Must(prototext.Unmarshal([]byte(text), message))
 	proto.Merge(into, message)
 }
 
 // append writes a record; it is there when the minute is closed or a price is published.
-func (w *world) append(topic string, partition int32, key string, at int64, rec eventsv1.Marked) *kgo.Record {
+func (w *fixture) append(topic string, partition int32, key string, at int64, rec eventsv1.Marked) *kgo.Record {
 	w.T.Helper()
 	value, err := rec.(interface{ MarshalVT() ([]byte, error) }).MarshalVT()
 	w.Must(err)
@@ -139,14 +139,14 @@ func (w *world) append(topic string, partition int32, key string, at int64, rec 
 }
 
 // flush waits until what was written is in the log.
-func (w *world) flush() { w.Must(w.client.Flush(w.T.Context())) }
+func (w *fixture) flush() { w.Must(w.client.Flush(w.T.Context())) }
 
 const minute = int64(time.Minute)
 
 // clocksUntilNow is how many clocks a producer writes until the time is known.
 const clocksUntilNow = 3
 
-func (w *world) traded(coin string, start time.Time, open, high, low, closed, volume24h float64) {
+func (w *fixture) traded(coin string, start time.Time, open, high, low, closed, volume24h float64) {
 	c := &eventsv1.Candle{CoinId: coin, Start: start.UnixNano(), Open: open, High: high, Low: low, Close: closed, Volume: "1.5", VolumeUsd: 1.5 * closed,
 		Trades: 3, Volume24H: volume24h, Accepted: 2}
 	w.append(schemas.TopicCandles, views.PartitionOf(coin, 8), coin, c.Start, &eventsv1.CandleRecord{Mark: &eventsv1.Mark{LogicVersion: 2, Offset: w.Offset()},
@@ -157,7 +157,7 @@ func (w *world) traded(coin string, start time.Time, open, high, low, closed, vo
 	w.state(coin).AddCandle(c)
 }
 
-func (w *world) observed(reported *eventsv1.CoinMarket) {
+func (w *fixture) observed(reported *eventsv1.CoinMarket) {
 	if !w.clocked {
 		for range clocksUntilNow {
 			w.clock(reported.IngestTime)
@@ -172,7 +172,7 @@ func (w *world) observed(reported *eventsv1.CoinMarket) {
 	w.state(id).Observe(reported)
 }
 
-func (w *world) state(coin string) *schemas.CoinState {
+func (w *fixture) state(coin string) *schemas.CoinState {
 	s := w.states[coin]
 	if s == nil {
 		s = &schemas.CoinState{}
@@ -182,7 +182,7 @@ func (w *world) state(coin string) *schemas.CoinState {
 }
 
 // close ends a minute: clocks of sources and of candles come to its end, and the fold of markets writes what it does of one.
-func (w *world) close(at int64) {
+func (w *fixture) close(at int64) {
 	w.Now = time.Unix(0, at).UTC()
 	w.clock(at)
 	closes := at + int64(schemas.AllowedLateness)
@@ -255,7 +255,7 @@ func (w *world) close(at int64) {
 }
 
 // clock writes the time of the sources.
-func (w *world) clock(at int64) {
+func (w *fixture) clock(at int64) {
 	w.clocked = true
 	w.append(schemas.TopicCoinMarketsRaw, 0, "sources", at, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
 		Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}})
@@ -267,7 +267,7 @@ func withoutTime(row *eventsv1.Market) *eventsv1.Market {
 	return c
 }
 
-func (w *world) tick(coin, venue, symbol string, last float64, quote string, rate float64) {
+func (w *fixture) tick(coin, venue, symbol string, last float64, quote string, rate float64) {
 	r := w.append(schemas.TopicTicksRaw, 0, venue+"|"+coin, w.Now.UnixNano(), &eventsv1.RawRecord{Producer: venue, Epoch: 1,
 		Body: &eventsv1.RawRecord_Tick{Tick: &eventsv1.Tick{Venue: venue, Symbol: symbol, Kind: eventsv1.TickKind_TICK_KIND_TICKER, Last: fmt.Sprint(last), IngestTime: w.Now.UnixNano()}}})
 	w.flush()
@@ -276,7 +276,7 @@ func (w *world) tick(coin, venue, symbol string, last float64, quote string, rat
 }
 
 // publish makes the price of a coin of its ticks, as the fold does.
-func (w *world) publish(coin string) *eventsv1.PriceRecord {
+func (w *fixture) publish(coin string) *eventsv1.PriceRecord {
 	second := w.Now.Truncate(time.Second).UnixNano()
 	var inputs []*eventsv1.PriceInput
 	for _, in := range w.inputs[coin] {
@@ -298,7 +298,7 @@ func (w *world) publish(coin string) *eventsv1.PriceRecord {
 }
 
 // priced has a published price in the log, in the tables and in the price cache.
-func (w *world) priced(rec *eventsv1.PriceRecord) {
+func (w *fixture) priced(rec *eventsv1.PriceRecord) {
 	price := rec.GetPrice()
 	p := views.PartitionOf(price.CoinId, 8)
 	r := w.append(schemas.TopicPrices, p, price.CoinId, price.Time, rec)
@@ -309,7 +309,7 @@ func (w *world) priced(rec *eventsv1.PriceRecord) {
 	w.Must(w.Prices.Apply(views.TailRecord{Offset: r.Offset, Marked: rec}))
 }
 
-func (w *world) fixing(f *eventsv1.Fixing) {
+func (w *fixture) fixing(f *eventsv1.Fixing) {
 	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Fixing{Fixing: f}}
 	w.append(schemas.TopicReferenceRaw, 0, f.Source, f.IngestTime, rec)
 	w.flush()
@@ -317,7 +317,7 @@ func (w *world) fixing(f *eventsv1.Fixing) {
 }
 
 // offered is what a source pays, and the entry that the fold makes of it, with what the fold of earn products makes of that.
-func (w *world) offered(reported *eventsv1.Rate) *eventsv1.RateEntry {
+func (w *fixture) offered(reported *eventsv1.Rate) *eventsv1.RateEntry {
 	offset := w.append(schemas.TopicRatesRaw, 0, reported.Source, reported.IngestTime, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
 		Body: &eventsv1.ReferenceRecord_Rate{Rate: reported}})
 	w.flush()
@@ -342,13 +342,13 @@ func (w *world) offered(reported *eventsv1.Rate) *eventsv1.RateEntry {
 }
 
 // earned is a row of a variant of an earn product.
-func (w *world) earned(row *eventsv1.EarnVariant) {
+func (w *fixture) earned(row *eventsv1.EarnVariant) {
 	w.variants[row.ProductId+" "+row.VariantId] = row
 	w.earnRecord(row.ProductId, row.Time, &eventsv1.EarnRecord{Mark: &eventsv1.Mark{LogicVersion: 3, Offset: row.Time, Index: uint32(w.Offset())},
 		Body: &eventsv1.EarnRecord_Variant{Variant: row}})
 }
 
-func (w *world) earnRecord(key string, at int64, rec *eventsv1.EarnRecord) {
+func (w *fixture) earnRecord(key string, at int64, rec *eventsv1.EarnRecord) {
 	r := w.append(schemas.TopicEarn, 0, key, at, rec)
 	w.flush()
 	var b rows.Batch
@@ -357,7 +357,7 @@ func (w *world) earnRecord(key string, at int64, rec *eventsv1.EarnRecord) {
 }
 
 // locked is what is locked in a protocol, and borrowed from it.
-func (w *world) locked(reported *eventsv1.Protocol) {
+func (w *fixture) locked(reported *eventsv1.Protocol) {
 	if len(w.protocols) == 0 {
 		for range clocksUntilNow {
 			w.sourcesClock(reported.IngestTime)
@@ -368,13 +368,13 @@ func (w *world) locked(reported *eventsv1.Protocol) {
 	w.protocols[reported.Slug] = schemas.NewDefiProtocol(reported)
 }
 
-func (w *world) sourcesClock(at int64) {
+func (w *fixture) sourcesClock(at int64) {
 	w.append(schemas.TopicReferenceRaw, 0, "sources", at, &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1,
 		Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: at}}})
 }
 
 // defi ends a minute of the fold of DeFi.
-func (w *world) defi(at int64) {
+func (w *fixture) defi(at int64) {
 	w.sourcesClock(at)
 	in := schemas.DefiInputs{ChainCoins: w.chainCoins, Caps: map[string]float64{}, TotalMarketCap: w.totalCap}
 	for id, row := range w.rows {

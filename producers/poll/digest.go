@@ -12,7 +12,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// thing names what a record of a source speaks of: a later record of the same name replaces it. It is empty for
+// entityKey names what a record of a source speaks of: a later record of the same name replaces it. It is empty for
 // records that speak of nothing lasting; rates are among them: that one was unchanged is as much worth as that it changed.
 func entityKey(rec *eventsv1.ReferenceRecord) string {
 	switch b := rec.Body.(type) {
@@ -74,7 +74,7 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 	return sha256.Sum256(value)
 }
 
-// valuesDigest is of all values of an answer, before anything is added that the answer does not say: servers list the same
+// valuesDigest is of all values of an answer, before anything is added that the answer does not state: servers list the same
 // in changing orders, and add their own clock. It is never 0.
 func valuesDigest(readings *Readings) uint64 {
 	sum := uint64(len(readings.Fixings) + len(readings.Records))

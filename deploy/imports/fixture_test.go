@@ -32,8 +32,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// world is a log in a broker, tables in an engine, and an importer between them.
-type world struct {
+// fixture is a log in a broker, tables in an engine, and an importer between them.
+type fixture struct {
 	*testing.T
 	cfg   stream.Config
 	log   *cutLog
@@ -41,9 +41,9 @@ type world struct {
 	dir   string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{T: t, cfg: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}, dir: t.TempDir()}
+	w := &fixture{T: t, cfg: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"}, dir: t.TempDir()}
 	client, err := w.cfg.NewProducer()
 	w.must(err)
 	defer client.Close()
@@ -63,7 +63,7 @@ var tables struct {
 }
 
 // newTables begins with empty tables.
-func (w *world) newTables() {
+func (w *fixture) newTables() {
 	w.Helper()
 	tables.once.Do(func() {
 		database, way := enginetest.KeptDatabase(w.T)
@@ -81,7 +81,7 @@ func (w *world) newTables() {
 	}
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -116,9 +116,9 @@ func (l *cutLog) Write(ctx context.Context, recs []*eventsv1.BackfillRecord) (ma
 	return ends, err
 }
 
-func (l *cutLog) Bury(ctx context.Context, letters []*eventsv1.DeadLetter) error {
+func (l *cutLog) WriteDeadLetters(ctx context.Context, letters []*eventsv1.DeadLetter) error {
 	n := l.take(len(letters))
-	err := l.ImportLog.Bury(ctx, letters[:n])
+	err := l.ImportLog.WriteDeadLetters(ctx, letters[:n])
 	if err == nil && n < len(letters) {
 		err = errCut
 	}
@@ -126,7 +126,7 @@ func (l *cutLog) Bury(ctx context.Context, letters []*eventsv1.DeadLetter) error
 }
 
 // run imports and brings the tables to the end of the log.
-func (w *world) run(r imports.Request) (lines []imports.FileLine, result imports.Result, err error) {
+func (w *fixture) run(r imports.Request) (lines []imports.FileLine, result imports.Result, err error) {
 	w.Helper()
 	lines, result, err = w.attempt(r)
 	w.sink()
@@ -134,7 +134,7 @@ func (w *world) run(r imports.Request) (lines []imports.FileLine, result imports
 }
 
 // attempt imports into the log alone.
-func (w *world) attempt(r imports.Request) (lines []imports.FileLine, result imports.Result, err error) {
+func (w *fixture) attempt(r imports.Request) (lines []imports.FileLine, result imports.Result, err error) {
 	w.Helper()
 	importer := &imports.Importer{
 		Log: w.log, Store: w.store, Clock: producers.WallClock{}, Room: func(context.Context) bool { return true },
@@ -150,7 +150,7 @@ func (w *world) attempt(r imports.Request) (lines []imports.FileLine, result imp
 }
 
 // imported is run for one file that is imported.
-func (w *world) imported(r imports.Request) imports.FileLine {
+func (w *fixture) imported(r imports.Request) imports.FileLine {
 	w.Helper()
 	lines, _, err := w.run(r)
 	w.must(err)
@@ -161,7 +161,7 @@ func (w *world) imported(r imports.Request) imports.FileLine {
 }
 
 // sink fills the tables with all that the log has, records what is restated by it, and folds the past.
-func (w *world) sink() {
+func (w *fixture) sink() {
 	w.Helper()
 	batch := w.read(schemas.TopicBackfillRaw, schemas.TopicReferenceRawDead)
 	restatements := restate.Sources{Log: w.cfg, History: w.store, Logger: slog.New(slog.DiscardHandler)}
@@ -178,7 +178,7 @@ func (w *world) sink() {
 }
 
 // read makes a batch of all that the log has of topics.
-func (w *world) read(topics ...string) *rows.Batch {
+func (w *fixture) read(topics ...string) *rows.Batch {
 	w.Helper()
 	batch := &rows.Batch{}
 	for _, name := range topics {
@@ -198,7 +198,7 @@ func (w *world) read(topics ...string) *rows.Batch {
 }
 
 // table reads a statement, each row as a line.
-func (w *world) table(query string) string {
+func (w *fixture) table(query string) string {
 	w.Helper()
 	out, err := w.store.Output(w.Context(), query+" FORMAT TSV")
 	w.must(err)
@@ -215,7 +215,7 @@ func (w *world) table(query string) string {
 }
 
 // all is what the tables say of imports, but for when that was and where it lies in the log.
-func (w *world) all() string {
+func (w *fixture) all() string {
 	w.Helper()
 	db := w.store.Database()
 	return w.table("SELECT coin_id, quote_id, producer, venue, symbol, seconds, start, base, quote, open, high, low, close, volume, file, line, withdrawn FROM "+db+".backfill FINAL ORDER BY ALL") +
@@ -225,7 +225,7 @@ func (w *world) all() string {
 }
 
 // file writes a file to import.
-func (w *world) file(name, content string) string {
+func (w *fixture) file(name, content string) string {
 	w.Helper()
 	path := filepath.Join(w.dir, name)
 	w.must(os.WriteFile(path, []byte(content), 0o600))
@@ -233,7 +233,7 @@ func (w *world) file(name, content string) string {
 }
 
 // zipped writes a zip file with files, by their names.
-func (w *world) zipped(name string, files map[string]string) string {
+func (w *fixture) zipped(name string, files map[string]string) string {
 	w.Helper()
 	f, err := os.Create(filepath.Join(w.dir, name))
 	w.must(err)
@@ -258,10 +258,10 @@ func sample(t testing.TB, name string) string {
 	return string(content)
 }
 
-func (w *world) klines(files ...string) imports.Request {
+func (w *fixture) klines(files ...string) imports.Request {
 	return imports.Request{Format: "binance-klines", Files: files}
 }
 
-func (w *world) plain(files ...string) imports.Request {
+func (w *fixture) plain(files ...string) imports.Request {
 	return imports.Request{Format: "candles", Files: files}
 }

@@ -95,8 +95,8 @@ func records() (all []logged) {
 	return all
 }
 
-// world is a store with the records, and an exporter of it.
-type world struct {
+// fixture is a store with the records, and an exporter of it.
+type fixture struct {
 	*testing.T
 	exporter *export.Exporter
 	// lacks is what the disk lacks when it is asked for the nth time, from 1 on.
@@ -104,7 +104,7 @@ type world struct {
 	asked int
 }
 
-func (w *world) Lacks(string) (int64, error) {
+func (w *fixture) Lacks(string) (int64, error) {
 	w.asked++
 	if w.lacks == nil {
 		return 0, nil
@@ -112,20 +112,20 @@ func (w *world) Lacks(string) (int64, error) {
 	return w.lacks(w.asked), nil
 }
 
-// shared is the world of all tests that need no other.
+// shared is the fixture of all tests that need no other.
 var shared struct {
 	once  sync.Once
 	store *history.Store
 }
 
-// sharedWorld has the records in one batch.
-func sharedWorld(t *testing.T) *world {
+// sharedFixture has the records in one batch.
+func sharedFixture(t *testing.T) *fixture {
 	t.Helper()
 	shared.once.Do(func() { shared.store = newStore(t, enginetest.KeptDatabase, 1, 1) })
 	if shared.store == nil {
-		t.Fatal("there is no world: an earlier test says why")
+		t.Fatal("there is no fixture: an earlier test failed to make it")
 	}
-	return worldOf(t, shared.store)
+	return fixtureOf(t, shared.store)
 }
 
 // newStore inserts the records into a database in so many batches, in any order. The analysts' views are those of the newest store.
@@ -136,7 +136,7 @@ func newStore(t *testing.T, newDatabase func(testing.TB) (string, http.RoundTrip
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t}
+	w := &fixture{T: t}
 	_, err = store.Migrate(t.Context())
 	w.must(err)
 	all := records()
@@ -162,8 +162,8 @@ func newStore(t *testing.T, newDatabase func(testing.TB) (string, http.RoundTrip
 	return store
 }
 
-func worldOf(t *testing.T, store *history.Store) *world {
-	w := &world{T: t}
+func fixtureOf(t *testing.T, store *history.Store) *fixture {
+	w := &fixture{T: t}
 	w.exporter = &export.Exporter{
 		Store: store, Disk: w, Now: func() time.Time { return lastDay.Add(time.Hour) },
 		Sources: []poll.Source{{Slug: "closed", Name: "Closed", OwnUse: "its terms forbid it"}},
@@ -172,7 +172,7 @@ func worldOf(t *testing.T, store *history.Store) *world {
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -184,7 +184,7 @@ func request(dataset, format, dir string) export.Request {
 	return export.Request{Dataset: dataset, Format: format, From: firstDay, To: lastDay, Dir: dir, OwnUse: true}
 }
 
-func (w *world) run(r export.Request) export.Result {
+func (w *fixture) run(r export.Request) export.Result {
 	w.Helper()
 	result, err := w.exporter.Run(w.Context(), r)
 	if err != nil {
@@ -193,7 +193,7 @@ func (w *world) run(r export.Request) export.Result {
 	return result
 }
 
-func (w *world) manifest(dir string) (m export.Manifest) {
+func (w *fixture) manifest(dir string) (m export.Manifest) {
 	w.Helper()
 	content, err := os.ReadFile(filepath.Join(dir, export.ManifestFile))
 	w.must(err)
@@ -202,7 +202,7 @@ func (w *world) manifest(dir string) (m export.Manifest) {
 }
 
 // tree is every file of a directory by its path, with the hash of its content.
-func (w *world) tree(dir string) map[string]string {
+func (w *fixture) tree(dir string) map[string]string {
 	w.Helper()
 	files := map[string]string{}
 	w.must(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -30,8 +30,8 @@ import (
 // patience bounds every wait of a test: it passes as soon as what it waits for is there.
 const patience = time.Minute
 
-// world is a server with a stream, and the log that feeds it.
-type world struct {
+// fixture is a server with a stream, and the log that feeds it.
+type fixture struct {
 	t          testing.TB
 	priceCache *views.PriceCache
 	hub        *Hub
@@ -71,14 +71,14 @@ type setup struct {
 	channels []query.Channel
 }
 
-func newWorld(t testing.TB, change func(*setup)) *world {
+func newFixture(t testing.TB, change func(*setup)) *fixture {
 	t.Helper()
 	set := setup{stream: DefaultConfig(), auth: query.AuthRequired, plans: limits.DefaultPlans(), coins: schemas.Coins()}
 	set.stream.Spacing, set.stream.Gather = 0, time.Minute
 	if change != nil {
 		change(&set)
 	}
-	w := &world{t: t, priceCache: views.NewPriceCache(set.coins), pepper: keys.NewPepper(), limiter: limits.NewLimiter(time.Now, nil)}
+	w := &fixture{t: t, priceCache: views.NewPriceCache(set.coins), pepper: keys.NewPepper(), limiter: limits.NewLimiter(time.Now, nil)}
 	w.now.Store(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC).Unix())
 	now := func() time.Time { return time.Unix(w.now.Load(), 0) }
 	ready := func() string { return "" }
@@ -135,19 +135,19 @@ func newWorld(t testing.TB, change func(*setup)) *world {
 }
 
 // key makes a key of a plan.
-func (w *world) key(plan string) string {
+func (w *fixture) key(plan string) string {
 	key := keys.Generate()
 	hash := keys.Hash(w.pepper, []byte(key))
 	w.table.Apply(&eventsv1.KeyRecord{Id: key[len(key)-8:], Plan: plan, Budget: key[len(key)-8:], Hash: hash[:]})
 	return key
 }
 
-func (w *world) revoke(key string) {
+func (w *fixture) revoke(key string) {
 	w.table.Follow([]byte(key[len(key)-8:]), nil)
 }
 
 // write appends a record of prices.v1 to the log.
-func (w *world) write(partition int32, record *eventsv1.PriceRecord) {
+func (w *fixture) write(partition int32, record *eventsv1.PriceRecord) {
 	w.offset++
 	record.Mark = &eventsv1.Mark{Offset: w.offset}
 	rec := views.TailRecord{Partition: partition, Offset: w.offset, Marked: record}
@@ -159,13 +159,13 @@ func (w *world) write(partition int32, record *eventsv1.PriceRecord) {
 	}
 }
 
-func (w *world) price(p *eventsv1.Price) {
+func (w *fixture) price(p *eventsv1.Price) {
 	p.Time = w.now.Load() * int64(time.Second)
 	w.write(0, &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Price{Price: p}})
 }
 
 // tick ends the second in all partitions, waits until the hub sent it and begins the next one.
-func (w *world) tick() {
+func (w *fixture) tick() {
 	second := w.now.Load()
 	for partition := range w.hub.nows {
 		w.pulse(int32(partition))
@@ -175,18 +175,18 @@ func (w *world) tick() {
 }
 
 // pulse ends the second in one partition.
-func (w *world) pulse(partition int32) {
+func (w *fixture) pulse(partition int32) {
 	w.write(partition, &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.now.Load() * int64(time.Second)}}})
 }
 
 // ticked reports whether the hub has sent a second.
-func (w *world) ticked(second int64) bool {
+func (w *fixture) ticked(second int64) bool {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	return w.hub.clock.ticked >= second
 }
 
-func (w *world) eventually(what string, holds func() bool) {
+func (w *fixture) eventually(what string, holds func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -211,7 +211,7 @@ type dialing struct {
 	uncompressed bool
 }
 
-func (w *world) dial(d dialing) (*client, *http.Response, error) {
+func (w *fixture) dial(d dialing) (*client, *http.Response, error) {
 	w.t.Helper()
 	header := http.Header{}
 	if d.key != "" {
@@ -247,7 +247,7 @@ func (w *world) dial(d dialing) (*client, *http.Response, error) {
 	return &client{conn, w.t}, answer, nil
 }
 
-func (w *world) open(d dialing) *client {
+func (w *fixture) open(d dialing) *client {
 	w.t.Helper()
 	c, _, err := w.dial(d)
 	if err != nil {

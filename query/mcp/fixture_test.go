@@ -38,22 +38,22 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// world is a world with the handler of the tools of all its units.
-type world struct {
-	*querytest.World
+// fixture is a querytest.Fixture with the handler of the tools of all its units.
+type fixture struct {
+	*querytest.Fixture
 	// base is where those with a key are served, open where everybody is.
 	base, open string
 	// keys are by plan; tiny, small and spent admit two requests a minute, bulkless may use tools but not ask in bulk.
 	keys map[string]string
 }
 
-// newWorld has a part of the embedded table, since the store knows the pegs of that, and something of
+// newFixture has a part of the embedded table, since the store knows the pegs of that, and something of
 // everything that a tool serves.
-func newWorld(t testing.TB) *world {
+func newFixture(t testing.TB) *fixture {
 	table := querytest.Coins(
 		"bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,",
 		"solana,SOL,Solana,4,coin,,", "sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,")
-	w := &world{World: querytest.NewWorld(t, table), keys: map[string]string{}}
+	w := &fixture{Fixture: querytest.NewFixture(t, table), keys: map[string]string{}}
 	w.Open(enginetest.Migrated(t))
 	candles := views.NewCandles(w.Prices, w.History())
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
@@ -97,18 +97,18 @@ func newWorld(t testing.TB) *world {
 	}
 	w.base = w.serve(query.AuthRequired, endpoints, plans, issued)
 	w.open = w.serve(query.AuthOpen, endpoints, plans, issued)
-	w.World.Run("use world.setup")
+	w.Fixture.Run("use world.setup")
 	return w
 }
 
 // earnProduct is the id of the one earn product.
 var earnProduct = schemas.EarnProductID("okx", "tether", schemas.RateLending)
 
-// in is the same world for a subtest.
-func (w *world) in(t testing.TB) *world {
-	inner, own := *w.World, *w
+// in is the same fixture for a subtest.
+func (w *fixture) in(t testing.TB) *fixture {
+	inner, own := *w.Fixture, *w
 	inner.T = t
-	own.World = &inner
+	own.Fixture = &inner
 	return &own
 }
 
@@ -118,7 +118,7 @@ func faulty(name string, err func() error) query.Endpoint {
 		Body: struct{}{}, Handle: func(context.Context, *query.Request) (query.Answer, error) { return query.Answer{}, err() }}
 }
 
-func (w *world) serve(auth query.AuthMode, endpoints []query.Endpoint, plans map[string]limits.Plan, table query.Keyring) (base string) {
+func (w *fixture) serve(auth query.AuthMode, endpoints []query.Endpoint, plans map[string]limits.Plan, table query.Keyring) (base string) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = "127.0.0.1:0", auth
 	server, err := query.NewServer(cfg, query.Deps{
@@ -145,7 +145,7 @@ func (w *world) serve(auth query.AuthMode, endpoints []query.Endpoint, plans map
 }
 
 // send posts a body with a key; headers are name: value.
-func (w *world) send(base, key, body string, headers ...string) (*http.Response, []byte) {
+func (w *fixture) send(base, key, body string, headers ...string) (*http.Response, []byte) {
 	w.T.Helper()
 	path := "/mcp"
 	request, err := http.NewRequestWithContext(w.T.Context(), http.MethodPost, base+path, strings.NewReader(body))
@@ -179,7 +179,7 @@ var (
 )
 
 // Run does one line of a script.
-func (w *world) Run(line string) string {
+func (w *fixture) Run(line string) string {
 	words := strings.Fields(line)
 	base := w.base
 	switch words[0] {
@@ -189,7 +189,7 @@ func (w *world) Run(line string) string {
 	case "public": // a path that needs no key
 		return strings.ReplaceAll(querytest.Get(w.T, w.base, words[1]), w.base, "BASE")
 	default:
-		return w.World.Run(line)
+		return w.Fixture.Run(line)
 	}
 	// ask PLAN [Name:value]... BODY, over HTTP; stdio PLAN BODY
 	rest := strings.TrimSpace(strings.TrimPrefix(line, words[0]))
