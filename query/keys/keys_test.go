@@ -262,7 +262,7 @@ func TestOnlySignedRecordsGrant(t *testing.T) {
 	}
 }
 
-// How long a refusal takes reports nothing about the keys that there are: a key that differs from one in its last letters is
+// How long a refusal takes reveals nothing about the keys that there are: a key that differs from one in its last letters is
 // refused as fast as one that has nothing in common with any.
 func TestRefusalsTakeTheSameTime(t *testing.T) {
 	now := time.Now()
