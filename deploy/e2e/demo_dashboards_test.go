@@ -95,19 +95,19 @@ var mayBeEmpty = []string{"Gaps", "Dead letters", "Why inputs are rejected"}
 func TestEveryPanelInSQLHasRows(t *testing.T) {
 	d := filledDemo(t)
 	run, deadline := 0, time.Now().Add(demoPatience)
-	for _, priceCache := range dashboards(t) {
-		for _, v := range priceCache.Templating.List {
+	for _, shown := range dashboards(t) {
+		for _, v := range shown.Templating.List {
 			if v.Query != "" {
-				d.hasRows(t, priceCache.Title+": variable "+v.Name, v.Query, deadline)
+				d.hasRows(t, shown.Title+": variable "+v.Name, v.Query, deadline)
 			}
 		}
-		for _, p := range priceCache.Panels {
+		for _, p := range shown.Panels {
 			for _, target := range p.Targets {
 				if target.RawSQL == "" {
 					continue
 				}
 				run++
-				if where := priceCache.Title + ": " + p.Title; slices.Contains(mayBeEmpty, p.Title) {
+				if where := shown.Title + ": " + p.Title; slices.Contains(mayBeEmpty, p.Title) {
 					if _, err := d.rows(target.RawSQL); err != nil {
 						t.Errorf("%s: %v", where, err)
 					}
@@ -196,8 +196,9 @@ func TestPanelsAndAlertsNameWhatIsMeasured(t *testing.T) {
 // measuredLater have no sample before the first of something happens that a demo does not do.
 var measuredLater = []string{
 	"marketlog_stream_closed_total", "marketlog_sql_statements_total", "marketlog_replay_differing_keys",
-	"marketlog_part_waiting",                                                  // there is one while something is waited for
-	"marketlog_archive_failing", "marketlog_archive_newest_timestamp_seconds", // only where the log is archived, which a demo's is not
+	"marketlog_part_waiting",                                                                             // there is one while something is waited for
+	"marketlog_archive_failing", "marketlog_archive_newest_timestamp_seconds", "marketlog_archive_bytes", // once a segment is archived
+	"marketlog_replay_compared_keys", "marketlog_backfill_calls_total", "marketlog_backfill_failed_calls_total",
 	"marketlog_lake_failing", // only where lake.dir is set
 }
 
