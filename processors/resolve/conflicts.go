@@ -20,7 +20,7 @@ const (
 	silentFor = time.Hour
 )
 
-// Guard finds the markets that bear a coin's symbol and not its price: another coin of that name, which would halve the
+// ConflictFilter finds the markets that bear a coin's symbol and not its price: another coin of that name, which would halve the
 // coin's venues or leave two of them without consensus. A market is doubted if it has been further from the price that
 // sources of reference data report than an outlier may be from the median, for doubtAfter on end, while at least as many
 // venues agree with that price as do not. So a source that is wrong itself makes nobody doubted, nor does one venue

@@ -3,6 +3,7 @@ package coins_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,8 +49,13 @@ func TestAnswersAsOfBeforeAReplayAreThoseThatWereGiven(t *testing.T) {
 	w.Prices.ReadPastFrom(log)
 	w.Prices.Steps().Begin(clock)
 	var answers []querytest.Answered
-	for range 70 {
+	for i := range 70 {
 		w.Now = w.Now.Add(time.Duration(w.IntN(1500)) * time.Millisecond)
+		if i == 30 { // nobody publishes for a while: what counts is older than a price is repeated
+			w.Now = w.Now.Add(45 * time.Second)
+			answers = append(answers, w.Ask(w.Now, false, marketsOf))
+			w.Now = w.Now.Add(time.Millisecond)
+		}
 		w.publish([]string{"bitcoin", "bitcoin", "bitcoin", "ethereum", "tether"}[w.IntN(5)])
 		if w.IntN(3) == 0 {
 			w.Now = w.Now.Add(time.Duration(w.IntN(100)) * time.Millisecond)
@@ -76,10 +82,18 @@ func TestAnswersAsOfBeforeAReplayAreThoseThatWereGiven(t *testing.T) {
 	w.Must(err)
 	_, err = kadm.NewClient(client).DeleteRecords(t.Context(), ends.Offsets()) // the log has it no longer
 	w.Must(err)
-	for _, path := range []string{marketsOf[0], marketsOf[1]} {
-		if got := w.Get(path + "asOf=" + answers[len(answers)-1].At.Format(time.RFC3339Nano)); got[:3] != "410" {
-			t.Errorf("without the log %s is answered with %.300s", path, got)
+	aged := 0
+	for _, a := range answers {
+		for i, got := range w.Ask(a.At, true, marketsOf).Bodies {
+			if strings.HasPrefix(got, "410 ") {
+				aged++
+			} else if got != a.Bodies[i] {
+				t.Fatalf("without the log %s as of %s:\n%s\nwhat was answered then:\n%s", marketsOf[i], a.At.Format(time.RFC3339Nano), got, a.Bodies[i])
+			}
 		}
+	}
+	if aged == 0 {
+		t.Error("without the log nothing was refused")
 	}
 }
 
@@ -87,7 +101,8 @@ func (w *replayedFixture) same(who string, answers []querytest.Answered) {
 	w.T.Helper()
 	for _, a := range answers {
 		for i, got := range w.Ask(a.At, true, marketsOf).Bodies {
-			if got != a.Bodies[i] {
+			// Whether a coin that had no price had one that a replay removed is not known.
+			if unpriced := strings.Contains(a.Bodies[i], `"reason":"no_price"`); got != a.Bodies[i] && !(unpriced && strings.HasPrefix(got, "410 ")) {
 				w.T.Fatalf("%s as of %s %s:\n%s\nwhat was answered then:\n%s", marketsOf[i], a.At.Format(time.RFC3339Nano), who, got, a.Bodies[i])
 			}
 		}

@@ -40,16 +40,23 @@ func changedByReplay(restated time.Time, instead string) error {
 	return &AgedOutError{Kept: "what no replay has changed afterwards is kept", Since: restated, Instead: "/api/v1/restatements lists what it changed" + instead}
 }
 
+// countsAsOf reports whether a record of a price counts as of an instant, and whether neither it nor any that follows of its coin does.
+type countsAsOf func(*eventsv1.Price, *eventsv1.Mark) (counts, later bool)
+
 // asPublished returns records of coins that were read from history as of an instant, with those that a replay may have changed since as the log
-// has them: of each coin the newest with a price that counts, and the newest that counts if it has a reason in place of a price. It fails with an
-// *AgedOutError where the log has them no longer.
-func (b *PriceCache) asPublished(ctx context.Context, history PublishedPrices, records []*eventsv1.PriceRecord, coins []string, asOf time.Time,
-	counts func(*eventsv1.PriceRecord) bool) ([]*eventsv1.PriceRecord, error) {
-	from := asOf.Add(-schemas.PriceRepeat)
+// has them: of each coin the newest with a price that counts, and the newest that counts if it has a reason in place of a price. What counts is not
+// older than oldest, or not older than what was read. It fails with an *AgedOutError where the log has it no longer.
+func (b *PriceCache) asPublished(ctx context.Context, history PublishedPrices, records []*eventsv1.PriceRecord, coins []string, asOf, oldest time.Time,
+	counts countsAsOf) ([]*eventsv1.PriceRecord, error) {
+	from, priced := oldest, map[string]bool{}
 	for _, rec := range records {
 		if at := time.Unix(0, rec.GetPrice().GetTime()); at.Before(from) {
 			from = at
 		}
+		priced[rec.GetPrice().GetCoinId()] = priced[rec.GetPrice().GetCoinId()] || rec.GetPrice().GetReason() == ""
+	}
+	if slices.ContainsFunc(coins, func(id string) bool { return !priced[id] }) { // a replay may have removed it
+		from = earlier(from, asOf.Add(-saidFor))
 	}
 	restated := func(coins []string) (time.Time, error) {
 		return history.Restated(ctx, []string{tablePrices}, coins, from, asOf.Add(time.Nanosecond), asOf)
@@ -61,9 +68,9 @@ func (b *PriceCache) asPublished(ctx context.Context, history PublishedPrices, r
 	if b.log == nil {
 		return nil, changedByReplay(at, "")
 	}
-	said, lacking := newSaid(counts, asOf, len(b.nows)), coins
+	said, lacking := newSaid(counts, len(b.nows)), coins
 	for _, back := range []time.Duration{saidSoon, saidFor} {
-		err := said.read(ctx, b.log, lacking, asOf.Add(-back))
+		err := said.read(ctx, b.log, lacking, earlier(oldest, asOf.Add(-back)), asOf)
 		var gap *OffsetGapError
 		switch {
 		case errors.As(err, &gap), errors.Is(err, ErrSpanTooLong):
@@ -86,15 +93,14 @@ func (b *PriceCache) asPublished(ctx context.Context, history PublishedPrices, r
 
 // said is what the log has of the prices of coins.
 type said struct {
-	counts     func(*eventsv1.PriceRecord) bool
-	asOf       time.Time
+	counts     countsAsOf
 	partitions int32
 	// priced are the newest records with a price, newest those of all, by coin id.
 	priced, newest map[string]*eventsv1.PriceRecord
 }
 
-func newSaid(counts func(*eventsv1.PriceRecord) bool, asOf time.Time, partitions int) *said {
-	return &said{counts: counts, asOf: asOf, partitions: int32(partitions), priced: map[string]*eventsv1.PriceRecord{}, newest: map[string]*eventsv1.PriceRecord{}}
+func newSaid(counts countsAsOf, partitions int) *said {
+	return &said{counts: counts, partitions: int32(partitions), priced: map[string]*eventsv1.PriceRecord{}, newest: map[string]*eventsv1.PriceRecord{}}
 }
 
 // lacking are the coins of which no price was found.
@@ -102,8 +108,8 @@ func (s *said) lacking(coins []string) []string {
 	return slices.DeleteFunc(slices.Clone(coins), func(id string) bool { return s.priced[id] != nil })
 }
 
-// read reads what counts of the coins and was published from a log time on.
-func (s *said) read(ctx context.Context, log PriceLog, coins []string, from time.Time) error {
+// read reads what counts of the coins and was published in [from, to], by log time.
+func (s *said) read(ctx context.Context, log PriceLog, coins []string, from, to time.Time) error {
 	wanted := map[int32]map[string]bool{}
 	for _, id := range coins {
 		p := PartitionOf(id, s.partitions)
@@ -113,8 +119,8 @@ func (s *said) read(ctx context.Context, log PriceLog, coins []string, from time
 		wanted[p][id] = true
 	}
 	for _, p := range slices.Sorted(maps.Keys(wanted)) {
-		open := wanted[p] // coins of which nothing later than the instant was seen
-		span := LogSpan{Topic: schemas.TopicPrices, Partition: p, From: from, To: s.asOf.Add(PublishedWithin), Most: mostSaid}
+		open := wanted[p] // coins of which nothing was seen that is later than what counts
+		span := LogSpan{Topic: schemas.TopicPrices, Partition: p, From: from, To: to.Add(PublishedWithin), Most: mostSaid}
 		if _, err := log.Scan(ctx, span, func(r *kgo.Record) bool {
 			if id := string(r.Key); open[id] && s.take(r) {
 				delete(open, id)
@@ -127,7 +133,7 @@ func (s *said) read(ctx context.Context, log PriceLog, coins []string, from time
 	return nil
 }
 
-// take takes a record, and reports whether all that follow of its coin are later than the instant: a fold publishes in the order of log time.
+// take takes a record, and reports whether no later one of its coin counts: a fold publishes in the order of log time.
 func (s *said) take(r *kgo.Record) (later bool) {
 	decoded, err := schemas.DecodeRecord(schemas.TopicPrices, r.Value)
 	rec, ok := decoded.(*eventsv1.PriceRecord)
@@ -135,8 +141,8 @@ func (s *said) take(r *kgo.Record) (later bool) {
 		return false // the sink reports what cannot be read
 	}
 	p := rec.GetPrice()
-	if !s.counts(rec) {
-		return max(p.Time, p.Published) > s.asOf.UnixNano()
+	if counts, later := s.counts(p, rec.Mark); !counts {
+		return later
 	}
 	if held := s.newest[p.CoinId]; held == nil || held.GetPrice().Time < p.Time {
 		s.newest[p.CoinId] = rec
@@ -156,4 +162,11 @@ func (s *said) records() []*eventsv1.PriceRecord {
 		}
 	}
 	return all
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -204,9 +204,13 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 		if err != nil {
 			return nil, fault(err)
 		}
-		records, err = b.asPublished(ctx, history, records, slices.Collect(maps.Keys(remembered)), asOf, func(rec *eventsv1.PriceRecord) bool {
-			served := remembered[rec.GetPrice().CoinId]
-			return rec.GetPrice().Time == served.Second || rec.GetPrice().Time == served.Latest
+		oldest := asOf
+		for _, served := range remembered {
+			oldest = earlier(oldest, time.Unix(0, served.Second))
+		}
+		records, err = b.asPublished(ctx, history, records, slices.Collect(maps.Keys(remembered)), asOf, oldest, func(p *eventsv1.Price, _ *eventsv1.Mark) (counts, later bool) {
+			served := remembered[p.CoinId]
+			return p.Time == served.Second || p.Time == served.Latest, p.Time > max(served.Second, served.Latest)
 		})
 		if err != nil {
 			return nil, err
@@ -232,8 +236,9 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 	if err != nil {
 		return nil, fault(err)
 	}
-	records, err = b.asPublished(ctx, history, records, unknown, asOf, func(rec *eventsv1.PriceRecord) bool {
-		return max(rec.GetPrice().Time, rec.GetPrice().Published) <= asOf.UnixNano() && served.Had(rec.Mark)
+	records, err = b.asPublished(ctx, history, records, unknown, asOf, asOf.Add(-schemas.PriceRepeat), func(p *eventsv1.Price, mark *eventsv1.Mark) (counts, later bool) {
+		later = max(p.Time, p.Published) > asOf.UnixNano()
+		return !later && served.Had(mark), later
 	})
 	if err != nil {
 		return nil, err
