@@ -134,7 +134,7 @@ func TopicIDs(ctx context.Context, cfg Config, topics ...string) (map[string]str
 }
 
 // ReadRange hands the records of [from, to) of one partition to visit, in order. Of a topic that an archive covers, those that
-// the brokers have no longer come from there, and an offset that neither has is a *OffsetGapError; of other topics, offsets that
+// the brokers have no longer come from there, and an offset that neither has is an *OffsetGapError; of other topics, offsets that
 // retention or compaction removed are passed over.
 func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, from, to int64, visit func(*kgo.Record) error) error {
 	if from >= to {

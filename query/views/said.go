@@ -27,7 +27,7 @@ const (
 // PriceLog is where prices are read as they were published, which no replay changes.
 type PriceLog interface {
 	// Scan hands the records of a span to visit until it returns false, and returns the offset of the first one. It fails with ErrSpanTooLong
-	// where there are more than the span allows, and with a *OffsetGapError where the log has some no longer.
+	// where there are more than the span allows, and with an *OffsetGapError where the log has some no longer.
 	Scan(ctx context.Context, span LogSpan, visit func(*kgo.Record) bool) (first int64, err error)
 }
 
