@@ -31,6 +31,7 @@ import (
 	"github.com/marketlog/marketlog/query/usage"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // FuzzREST asks whatever path, parameters and body, in both methods that there are, of a server with every endpoint
@@ -110,12 +111,17 @@ func everyEndpoint(t testing.TB) (base string) {
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
 	candles, rateCharts := views.NewCandles(w.Prices, w.History()), views.NewRateCharts(w.Yields, w.History())
 	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
+	defi := views.NewDefiStore()
+	w.Must(defi.Apply(views.TailRecord{Marked: &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_Summary{Summary: &eventsv1.DefiSummary{Time: w.Now.UnixNano(), Read: w.Now.UnixNano(),
+		LendingRates: &eventsv1.DefiRates{}, StakingRates: &eventsv1.DefiRates{}, BorrowingRates: &eventsv1.DefiRates{},
+		Lending: &eventsv1.DefiLending{}, Staking: &eventsv1.DefiStaking{}, Borrowing: &eventsv1.DefiBorrowing{}}}}}))
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
 		charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
-		globalstats.New(w.Catalog, w.History()),
+		globalstats.NewDefi(w.Catalog, defi, views.NewPastDefi(defi, nil, w.History()), w.History()),
+		globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, nil, w.History()), w.History()),
 		stablecoins.New(w.Prices, w.Catalog, w.History(), stablecoins.Served{
 			Sources: views.NewPastCurrencies(w.Catalog, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}),
 		fiat.New(table, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History()), w.History()),

@@ -70,7 +70,7 @@ type reading struct {
 	rateCharts *views.RateCharts
 	candles    *views.Candles
 	keys       *keys.Table
-	defi       *globalstats.Defi
+	defi       *views.DefiStore
 
 	quotesTail, yieldTail, referenceTail, rowsTail, defiTail, keysTail *stream.Tail
 }
@@ -79,7 +79,7 @@ func newReading(in *instance.Instance, store *history.Store, pepper []byte) (*re
 	known := schemas.Coins()
 	r := &reading{
 		in: in, past: read.From(store), log: views.NewLog(in.Stream, in.Archived),
-		priceCache: views.NewPriceCache(known), quotes: views.NewFXRates(), catalog: views.NewCatalog(known), yields: views.NewYieldStore(),
+		priceCache: views.NewPriceCache(known), quotes: views.NewFXRates(), catalog: views.NewCatalog(known), yields: views.NewYieldStore(), defi: views.NewDefiStore(),
 		quotesTail: in.Tail(schemas.TopicQuotes, rateTail), yieldTail: in.Tail(schemas.TopicRates, views.RatesKept),
 		referenceTail: in.Tail(schemas.TopicReferenceRaw, poll.RepeatedWithin), rowsTail: in.Tail(schemas.TopicMarkets, instance.MarketsTail),
 		defiTail: in.Tail(schemas.TopicDefi, defiSpan), keysTail: in.Tail(schemas.TopicKeys, 0),
@@ -91,10 +91,10 @@ func newReading(in *instance.Instance, store *history.Store, pepper []byte) (*re
 	steps := r.priceCache.Steps()
 	r.catalog.RememberBy(in.Clock.Now, steps)
 	r.yields.RememberBy(in.Clock.Now, steps)
+	r.defi.RememberBy(in.Clock.Now, steps)
 	r.candles = views.NewCandles(r.priceCache, r.past)
 	r.candles.RememberBy(in.Clock.Now, steps, r.past)
 	r.rateCharts = views.NewRateCharts(r.yields, r.past)
-	r.defi = globalstats.NewDefi(r.catalog, r.past)
 	var err error
 	r.keys, err = keys.NewTable(pepper, r.keysTail.Waiting)
 	return r, err
@@ -157,7 +157,7 @@ func newUnits(r *reading, overrides *schemas.SymbolOverrides, limiter *limits.Li
 	u.pegging.Statistics().RememberBy(r.in.Clock.Now, r.priceCache.Steps())
 	u.priced = prices.New(r.priceCache, r.catalog, views.NewConverter(r.priceCache, r.catalog, u.pastCurrencies), r.past, venues())
 	u.describing = coins.New(r.priceCache, r.catalog, r.yields, r.candles, r.past)
-	u.market, u.currencies = globalstats.New(r.catalog, r.past), fiat.New(schemas.Coins(), r.catalog, u.pastCurrencies, r.past)
+	u.market, u.currencies = globalstats.New(r.catalog, views.NewPastSummaries(r.catalog, r.log, r.past), r.past), fiat.New(schemas.Coins(), r.catalog, u.pastCurrencies, r.past)
 	return u
 }
 
@@ -195,7 +195,7 @@ func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 			Yields: views.NewPastYields(u.yields, u.log, u.past), Rows: u.pastRows, Prices: u.past}, u.rateCharts, u.providing, venues()).Endpoints(), rated, cataloged),
 		query.After(u.describing.Endpoints(), cataloged, rated),
 		query.After(u.market.Endpoints(), cataloged),
-		query.After(u.defi.Endpoints(), u.defiTail.Waiting),
+		query.After(globalstats.NewDefi(u.catalog, u.defi, views.NewPastDefi(u.defi, u.log, u.past), u.past).Endpoints(), u.defiTail.Waiting),
 		query.After(earn.New(schemas.Coins(), u.catalog, u.past, venues()).Endpoints(), cataloged),
 		query.After(u.pegging.Endpoints(), cataloged),
 		query.After(u.currencies.Endpoints(), cataloged),

@@ -7,6 +7,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -96,18 +97,25 @@ type Correction struct {
 }
 
 func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer, error) {
-	s, err := u.state(ctx, r.Now)
+	s, at, err := u.stateAt(ctx, r)
 	if err != nil {
 		return query.Answer{}, err
 	}
-	if s.time == 0 {
+	past := r.Has("asOf")
+	switch {
+	case s.time == 0 && past:
+		return query.Answer{}, query.NotFound("there were no earn products at %s", query.FormatTime(at.UnixNano()))
+	case s.time == 0:
 		return query.Answer{}, query.Starting("there are no earn products yet")
 	}
-	all, err := u.fixed(ctx, r.Now)
+	all, err := u.fixed(ctx, at, past)
 	if err != nil {
 		return query.Answer{}, err
 	}
-	segment, days := r.Text("segment"), r.HistoryIntervals(int(r.Integer("history_days")), 24*time.Hour, "history_days")
+	segment, days := r.Text("segment"), r.HistoryIntervals(int(r.Integer("history_days")), day, "history_days")
+	if past { // the plan's history ends now
+		days = min(days, int(at.Sub(r.HistoryFrom(at.AddDate(0, 0, -days), "history_days"))/day))
+	}
 	// What counts is open, which the fold decided; when it was received is written in its row only once an hour.
 	quotes, simulated := schemas.EarnQuotes(u.coins, s.variants, 0)
 	now, fixings := current(quotes), newest(all)
@@ -134,7 +142,7 @@ func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer
 		data.Current = &part
 	}
 	body := BenchmarkBody{Data: data, Meta: BenchmarkMeta{query.Meta{Count: len(data.History), LastUpdated: query.FormatTime(s.time), Clamped: r.Clamped()},
-		query.AgeOf(s.time, r.Now, staleAfter).Meta()}}
+		query.AgeOf(s.time, at, staleAfter).Meta()}}
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
 	return answer, err
@@ -144,13 +152,18 @@ func (b *Benchmark) set(p Part) {
 	b.Median, b.TVLWeighted, b.ProviderCount = p.Median, p.TVLWeighted, p.ProviderCount
 }
 
-// fixed are the fixings that any answer needs, at most some seconds old.
-func (u *Unit) fixed(ctx context.Context, now time.Time) ([]*eventsv1.EarnFixing, error) {
-	return u.fixings.Get(context.WithoutCancel(ctx), now.UnixNano()/int64(readFor), otter.LoaderFunc[int64, []*eventsv1.EarnFixing](
+// fixed are the fixings that any answer needs, at most some seconds old, or those of an instant in the past.
+func (u *Unit) fixed(ctx context.Context, at time.Time, past bool) ([]*eventsv1.EarnFixing, error) {
+	from := at.AddDate(0, 0, -maxDays-31)
+	if past {
+		all, err := views.EarnFixingsAsOf(ctx, u.history, from, at)
+		return all, query.FaultOfPast(err, at)
+	}
+	return u.fixings.Get(context.WithoutCancel(ctx), at.UnixNano()/int64(readFor), otter.LoaderFunc[int64, []*eventsv1.EarnFixing](
 		func(ctx context.Context, _ int64) ([]*eventsv1.EarnFixing, error) {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			return u.history.EarnFixings(ctx, now.AddDate(0, 0, -maxDays-31))
+			return u.history.EarnFixings(ctx, from)
 		}))
 }
 

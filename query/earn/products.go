@@ -103,7 +103,7 @@ type Countries struct {
 
 func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer, error) {
 	least := r.Number("min_confidence")
-	s, err := u.state(ctx, r.Now)
+	s, at, err := u.stateAt(ctx, r)
 	if err != nil {
 		return query.Answer{}, err
 	}
@@ -129,7 +129,7 @@ func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer,
 		simulated = simulated || p.simulated()
 	}
 	body.Meta.Count, body.Meta.Offset, body.Meta.Clamped = len(body.Products), offset, r.Clamped()
-	body.Meta.LastUpdated, body.Meta.AgeMeta = query.FormatTime(s.time), query.AgeOf(s.time, r.Now, staleAfter).Meta()
+	body.Meta.LastUpdated, body.Meta.AgeMeta = query.FormatTime(s.time), query.AgeOf(s.time, at, staleAfter).Meta()
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
 	return answer, err

@@ -29,10 +29,9 @@ type History interface {
 	// EarnVariants returns the current variants, those that are not offered any more only if they ended since.
 	EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.EarnVariant, error)
 	views.EarnHistory
+	views.EarnListHistory
 	// EarnChanges returns the newest changes, the newest first.
 	EarnChanges(ctx context.Context, filter views.EarnFilter, limit int) ([]*eventsv1.EarnChange, error)
-	// EarnFixings returns the fixings of the days from one on, by date, segment and revision.
-	EarnFixings(ctx context.Context, from time.Time) ([]*eventsv1.EarnFixing, error)
 }
 
 const (
@@ -83,8 +82,9 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			Params: []query.Param{
 				{Name: "segment", Kind: query.Text, Allowed: schemas.EarnSegments, Default: schemas.EarnOverall, Doc: "Segment: exchanges (cefi), protocols (defi) or all."},
 				{Name: "history_days", Kind: query.Integer, Default: "30", Min: 1, Max: maxDays, Doc: "Days of history. The plan may allow less; meta.clamped is then set."},
+				asOfParam,
 			},
-			Body: BenchmarkBody{}, Handle: u.getBenchmark,
+			Body: BenchmarkBody{}, NotFound: true, Handle: u.getBenchmark,
 		},
 		{
 			Method: http.MethodGet, Path: "/api/v1/earn/products", ID: "listEarnProducts", Tool: "list_earn_products", Tag: tag,
@@ -95,6 +95,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 				{Name: "min_confidence", Kind: query.Number, OrZero: true, Most: 1, Doc: "Only variants of at least this confidence."},
 				{Name: "limit", Kind: query.Integer, Default: "50", ToolDefault: "20", Min: 1, Max: maxProducts, Doc: "Maximum number of products."},
 				{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Products to skip."},
+				asOfParam,
 			},
 			Body: ProductsBody{}, NotFound: true, Handle: u.getProducts,
 		},
@@ -103,7 +104,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			Summary: "One earn product, current or as of a past time", NotFound: true,
 			Params: []query.Param{
 				{Name: "productId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 256, Example: "aave-v3:usd-coin:lending", Doc: "provider:coin:category, as in the list of products."},
-				query.AsOfParam("Point in time: the product as minutes had it that had ended a minute before. Default: now."),
+				asOfParam,
 			},
 			Body: ProductBody{}, Handle: u.getProduct,
 		},
@@ -123,13 +124,13 @@ func (u *Unit) Endpoints() []query.Endpoint {
 
 var (
 	coinParam     = query.CoinParam("symbol", query.Query, "USDC")
+	asOfParam     = query.AsOfParam("Point in time: what minutes had that had ended a minute before. Default: now.")
 	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
 )
 
 // state is all products at one reading.
 type state struct {
 	products []*product
-	byID     map[string]*product
 	variants []*eventsv1.EarnVariant
 	// time is the end of the newest minute of which anything was published, 0 for none.
 	time int64
@@ -145,15 +146,30 @@ func (u *Unit) state(ctx context.Context, now time.Time) (*state, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := &state{variants: variants, products: group(variants), byID: map[string]*product{}}
-		for _, p := range s.products {
-			s.byID[p.id] = p
-		}
-		for _, v := range variants {
-			s.time = max(s.time, v.Time)
-		}
-		return s, nil
+		return newState(variants), nil
 	}))
+}
+
+// stateAt is the state that a request asks for, and of when: as of an instant, or now.
+func (u *Unit) stateAt(ctx context.Context, r *query.Request) (s *state, at time.Time, err error) {
+	at, past := r.Time("asOf")
+	if !past {
+		s, err = u.state(ctx, r.Now)
+		return s, r.Now, err
+	}
+	variants, err := views.EarnProductsAsOf(ctx, u.history, closedFor, at)
+	if err != nil {
+		return nil, at, query.FaultOfPast(err, at)
+	}
+	return newState(variants), at, nil
+}
+
+func newState(variants []*eventsv1.EarnVariant) *state {
+	s := &state{variants: variants, products: group(variants)}
+	for _, v := range variants {
+		s.time = max(s.time, v.Time)
+	}
+	return s
 }
 
 // coinID is the id of the coin that a name means. A name that nothing is called by is taken for an id, which no product has.

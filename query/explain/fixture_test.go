@@ -114,7 +114,7 @@ func newFixture(t testing.TB) *fixture {
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
 		w.listed.Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),
 		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
-		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, past).Endpoints())))
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, log, past), past).Endpoints())))
 	return w
 }
 

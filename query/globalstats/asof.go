@@ -47,25 +47,37 @@ func (u *Unit) summaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, 
 		}
 	}
 	summary, err := u.history.SummaryAt(ctx, time.Unix(0, end))
-	switch {
-	case err != nil:
-		return nil, err
-	case remembered && summary.GetTime() != end:
-		return nil, errHistoryBehind
-	case summary == nil:
-		return nil, query.NotFound("no minute in which a coin had a market cap was served by %s", query.FormatTime(at.UnixNano()))
-	case len(summary.Sentiment) <= len(schemas.RankRanges): // its rows are being written: all ranks are one segment more
-		return nil, errHistoryBehind
-	}
-	made := time.Unix(0, summary.Time)
-	restated, err := u.history.Restated(ctx, []string{"summaries", "sentiment"}, []string{""}, made, made.Add(time.Nanosecond), at)
 	if err != nil {
 		return nil, err
 	}
-	if !restated.IsZero() {
-		return nil, query.AgedOut(restated, "a replay has changed the minute since: /api/v1/restatements lists what it changed")
+	// A replay may also have removed the summary, so that an older one is found.
+	from := end
+	if !remembered {
+		from = summary.GetTime()
+	}
+	restated, err := u.history.Restated(ctx, []string{"summaries", "sentiment"}, []string{""}, time.Unix(0, from), time.Unix(0, end+1), at)
+	if err != nil {
+		return nil, err
+	}
+	if !restated.IsZero() { // the log has what it was
+		if summary, err = u.logged.At(ctx, at); err == nil && summary == nil {
+			err = errNothingServed(at)
+		}
+		return summary, query.FaultOfPast(err, at)
+	}
+	switch {
+	case remembered && summary.GetTime() != end:
+		return nil, errHistoryBehind
+	case summary == nil:
+		return nil, errNothingServed(at)
+	case len(summary.Sentiment) <= len(schemas.RankRanges): // its rows are being written: all ranks are one segment more
+		return nil, errHistoryBehind
 	}
 	return summary, nil
+}
+
+func errNothingServed(at time.Time) error {
+	return query.NotFound("no minute in which a coin had a market cap was served by %s", query.FormatTime(at.UnixNano()))
 }
 
 var errHistoryBehind = query.Starting("history has not come to the minute that was served then yet")

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query/globalstats"
@@ -42,7 +46,9 @@ func randomSummary(random *rand.Rand, end time.Time) *eventsv1.Summary {
 func TestTheMarketAsItWasServed(t *testing.T) {
 	random := streamtest.Rand(t)
 	w := newFixture(t)
-	w.Open(enginetest.Database(t))
+	w.Open(enginetest.Migrated(t))
+	var client *kgo.Client
+	w.log, client = w.Log()
 	w.serve()
 	steps := views.NewPriceCache(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")).Steps()
 	w.Catalog.RememberBy(func() time.Time { return w.Now }, steps)
@@ -65,9 +71,12 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 		records := []*eventsv1.MarketRecord{{Body: &eventsv1.MarketRecord_Summary{Summary: summary}},
 			{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano(), Watermark: end.UnixNano()}}}}
 		var b rows.Batch
-		for _, rec := range records {
-			rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano()}
+		for i, rec := range records {
+			rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano(), Index: uint32(i)}
 			offset := w.Offset()
+			value, err := rec.MarshalVT()
+			w.Must(err)
+			w.Must(client.ProduceSync(t.Context(), &kgo.Record{Topic: schemas.TopicMarkets, Value: value, Timestamp: end}).FirstErr())
 			b.Add(rows.Place{Topic: schemas.TopicMarkets, Offset: offset}, rec)
 			w.Must(w.Catalog.ApplyMarkets(views.TailRecord{Offset: offset, Marked: rec}))
 		}
@@ -118,6 +127,42 @@ func TestTheMarketAsItWasServed(t *testing.T) {
 			}
 		}
 	}
+
+	// After a replay the log has what it changed and removed.
+	w.replaySummaries(random, served)
+	w.Now = w.Now.Add(time.Minute)
+	for _, was := range answers {
+		for i, body := range w.Ask(was.At, true, asked).Bodies {
+			if body != was.Bodies[i] {
+				t.Errorf("%s as of %s, after a replay:\n%s\nwhat was answered then:\n%s", asked[i], was.At, body, was.Bodies[i])
+			}
+		}
+	}
+}
+
+// replaySummaries changes and removes some of the summaries that history has, as a replay does.
+func (w *fixture) replaySummaries(random *rand.Rand, served map[time.Time]time.Time) {
+	changed := 0
+	for _, end := range served {
+		kind := []string{"", "changed", "removed"}[random.IntN(3)]
+		switch kind {
+		case "":
+			continue
+		case "changed":
+			var b rows.Batch
+			b.Add(rows.Place{Topic: schemas.TopicMarkets, Offset: w.Offset()}, &eventsv1.MarketRecord{Mark: &eventsv1.Mark{LogicVersion: 2, Offset: end.UnixNano()},
+				Body: &eventsv1.MarketRecord_Summary{Summary: randomSummary(random, end)}})
+			w.Must(b.Insert(w.T.Context(), w.Store, ""))
+		case "removed":
+			for _, table := range []string{"summaries", "sentiment"} {
+				w.Must(w.Store.Conn().Exec(w.T.Context(), "ALTER TABLE "+table+" DELETE WHERE time = ? SETTINGS mutations_sync = 2", end))
+			}
+		}
+		w.Run(fmt.Sprintf(`restatement replay-1 1 %s restatement { table: "summaries" view: %q kind: %q cause: "replay" event_time: %d key { name: "time" value: %q } }`,
+			w.Now.Format(time.RFC3339Nano), schemas.ViewMarkets, kind, end.UnixNano(), end.Format(time.DateTime)))
+		changed++
+	}
+	w.Run(fmt.Sprintf("restatement replay-1 1 %s table { table: %q view: %q changed: %d listed: %d }", w.Now.Format(time.RFC3339Nano), "summaries", schemas.ViewMarkets, changed, changed))
 }
 
 // timestamp reads the status and the time of an answer of metrics.
@@ -136,4 +181,102 @@ func timestamp(t *testing.T, answer string) (status int, seconds int64) {
 }
 
 // serve begins to answer of the catalog and the store as they are.
-func (w *fixture) serve() { w.Serve(globalstats.New(w.Catalog, w.History()).Endpoints()) }
+func (w *fixture) serve() {
+	w.Serve(globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, w.log, w.History()), w.History()).Endpoints())
+}
+
+// defiAsked are the operations about DeFi that answer the past.
+var defiAsked = []string{"/api/v1/global-stats/defi?", "/api/v1/global-stats/defi/lending?", "/api/v1/global-stats/defi/staking?", "/api/v1/global-stats/defi/borrowing?"}
+
+// A summary of DeFi is served some seconds after its minute, and as long as nothing changes. As of an instant the answer is the one of that instant, byte for byte,
+// of the process that answered and of another that knows what was recorded.
+func TestDefiAsItWasServed(t *testing.T) {
+	random := streamtest.Rand(t)
+	w := newFixture(t)
+	w.Open(enginetest.Migrated(t))
+	var client *kgo.Client
+	w.log, client = w.Log()
+	steps := views.NewPriceCache(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")).Steps()
+	clock := func() time.Time { return w.Now }
+	process := func() *views.DefiStore {
+		w.newest = views.NewDefiStore()
+		w.Serve(globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, w.log, w.History()), w.History()).Endpoints())
+		return w.newest
+	}
+	process().RememberBy(clock, steps)
+	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.Now = begin
+	steps.Begin(clock)
+	var answers []querytest.Answered
+	for i := range 40 {
+		end := begin.Add(time.Duration(i) * time.Minute)
+		records := []*eventsv1.DefiRecord{{Body: &eventsv1.DefiRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano(), Watermark: end.UnixNano()}}}}
+		if i == 0 || random.IntN(3) > 0 { // else nothing has changed
+			records = append([]*eventsv1.DefiRecord{{Body: &eventsv1.DefiRecord_Summary{Summary: randomDefi(random, end)}}}, records...)
+		}
+		for index, rec := range records {
+			rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano(), Index: uint32(index)}
+			value, err := rec.MarshalVT()
+			w.Must(err)
+			w.Must(client.ProduceSync(t.Context(), &kgo.Record{Topic: schemas.TopicDefi, Value: value, Timestamp: end}).FirstErr())
+		}
+		if i > 0 {
+			w.Now = end.Add(time.Duration(random.IntN(4000)) * time.Millisecond) // it is written, and not served yet
+			answers = append(answers, w.Ask(w.Now, false, defiAsked))
+		}
+		w.Now = end.Add(time.Duration(5000+random.IntN(10_000)) * time.Millisecond)
+		for _, rec := range records {
+			w.Must(w.newest.Apply(views.TailRecord{Offset: w.Offset(), Marked: rec}))
+		}
+		answers = append(answers, w.Ask(w.Now, false, defiAsked))
+	}
+	check := func(who string) {
+		t.Helper()
+		for _, was := range answers {
+			for i, body := range w.Ask(was.At, true, defiAsked).Bodies {
+				if body != was.Bodies[i] || !strings.HasPrefix(body, "200 ") {
+					t.Fatalf("%s: %s as of %s:\n%s\nwhat was answered then:\n%s", who, defiAsked[i], was.At, body, was.Bodies[i])
+				}
+			}
+		}
+	}
+	w.Now = w.Now.Add(3 * time.Hour)
+	check("the process that answered")
+	w.RecordServed(steps, "first")
+	process()
+	check("another process")
+	for path, want := range map[string]string{
+		"/api/v1/global-stats/defi?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):           "410 AGED_OUT",
+		"/api/v1/global-stats/defi/lending?asOf=" + begin.Add(-time.Second).Format(time.RFC3339): "410 AGED_OUT availableFrom",
+		"/api/v1/global-stats/defi?asOf=" + w.Now.Add(-time.Second).Format(time.RFC3339):         "404 older than two hours",
+		"/api/v1/global-stats/defi/staking?asOf=" + w.Now.Add(-time.Second).Format(time.RFC3339): `200 "isCritical":true`,
+		"/api/v1/global-stats/defi/staking?asOf=" + w.Now.Add(time.Hour).Format(time.RFC3339):    "400 VALIDATION_ERROR asOf",
+	} {
+		got := w.Get(path)
+		status, words, _ := strings.Cut(want, " ")
+		if !strings.HasPrefix(got, status) || slices.ContainsFunc(strings.Split(words, " "), func(word string) bool { return !strings.Contains(got, word) }) {
+			t.Errorf("%s: got %s; want %s", path, got, want)
+		}
+	}
+}
+
+// randomDefi is a summary of a minute with something in each part.
+func randomDefi(random *rand.Rand, end time.Time) *eventsv1.DefiSummary {
+	number := func() *float64 {
+		value := random.Float64() * 100
+		return &value
+	}
+	rates := func() *eventsv1.DefiRates {
+		return &eventsv1.DefiRates{Average: number(), Median: number(), Weighted: number()}
+	}
+	ranked := func() (list []*eventsv1.DefiRow) {
+		for i := range random.IntN(3) {
+			list = append(list, &eventsv1.DefiRow{Key: fmt.Sprint("key-", i), Name: "Name", Value: *number(), Apy: number(), Share: number()})
+		}
+		return list
+	}
+	read := end.Add(-time.Duration(random.Int64N(int64(time.Hour)))).UnixNano()
+	return &eventsv1.DefiSummary{Time: end.UnixNano(), Read: read, Oldest: read, Simulated: random.IntN(2) == 0, TotalTvl: *number(), LendingTvl: *number(), DefiToCefiRatio: number(),
+		LendingRates: rates(), StakingRates: rates(), BorrowingRates: rates(), ProtocolCount: random.Uint32N(100), Lending: &eventsv1.DefiLending{Protocols: ranked(), Assets: ranked()},
+		Staking: &eventsv1.DefiStaking{Protocols: ranked(), Chains: ranked()}, Borrowing: &eventsv1.DefiBorrowing{Protocols: ranked(), Assets: ranked()}}
+}

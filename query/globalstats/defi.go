@@ -2,9 +2,7 @@ package globalstats
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/marketlog/marketlog/query"
@@ -26,7 +24,8 @@ type DefiHistory interface {
 // Defi answers the endpoints about DeFi. What is current is the newest summary of its fold.
 type Defi struct {
 	catalog *views.Catalog
-	newest  atomic.Pointer[eventsv1.DefiSummary]
+	current *views.DefiStore
+	past    *views.PastDefi
 	held    query.ResponseCache[defiVersion, string]
 	series  *series
 }
@@ -38,20 +37,8 @@ type defiVersion struct {
 }
 
 // NewDefi makes the unit.
-func NewDefi(catalog *views.Catalog, history DefiHistory) *Defi {
-	return &Defi{catalog: catalog, series: newDefiSeries(history)}
-}
-
-// Apply takes a record of defi.v1. One that comes twice never takes the answers back in time.
-func (d *Defi) Apply(rec views.TailRecord) error {
-	r, ok := rec.Marked.(*eventsv1.DefiRecord)
-	if !ok {
-		return fmt.Errorf("reading %s: a record of another type", schemas.TopicDefi)
-	}
-	if s := r.GetSummary(); s != nil && s.Time >= d.newest.Load().GetTime() {
-		d.newest.Store(s)
-	}
-	return nil
+func NewDefi(catalog *views.Catalog, current *views.DefiStore, past *views.PastDefi, history DefiHistory) *Defi {
+	return &Defi{catalog: catalog, current: current, past: past, series: newDefiSeries(history)}
 }
 
 // Endpoints declares what the unit answers.
@@ -71,18 +58,33 @@ func defiAge(s *eventsv1.DefiSummary, now time.Time) query.Age {
 	return query.AgeOf(min(s.GetTime(), oldest), now, defiStaleAfter)
 }
 
-// answer gives what encode makes of the newest summary, which is kept until that or its age changes.
-func (d *Defi) answer(r *query.Request, name string, encode func(s *eventsv1.DefiSummary, age query.AgeMeta) any) (query.Answer, error) {
-	s := d.newest.Load()
+var defiAsOfParam = query.AsOfParam("Point in time: the answer that was given then, with its age as it was. Default: now.")
+
+// answer gives what encode makes of the newest summary, which is kept until that or its age changes, or of the one that was served at the instant that
+// the request asks for.
+func (d *Defi) answer(ctx context.Context, r *query.Request, name string, encode func(s *eventsv1.DefiSummary, age query.Age) (any, error)) (query.Answer, error) {
+	make := func(s *eventsv1.DefiSummary, age query.Age) (query.Answer, error) {
+		body, err := encode(s, age)
+		if err != nil {
+			return query.Answer{}, err
+		}
+		answer, err := query.Encode(body)
+		answer.Simulated = s.Simulated
+		return answer, err
+	}
+	if at, past := r.Time("asOf"); past {
+		s, err := d.past.At(ctx, at)
+		if err != nil {
+			return query.Answer{}, query.FaultOfPast(err, at)
+		}
+		return make(s, defiAge(s, at))
+	}
+	s := d.current.Newest()
 	if s == nil {
 		return query.Answer{}, errNoDefi
 	}
 	age := defiAge(s, r.Now)
-	return d.held.Get(defiVersion{s, age}, name, func() (query.Answer, error) {
-		answer, err := query.Encode(encode(s, age.Meta()))
-		answer.Simulated = s.Simulated
-		return answer, err
-	})
+	return d.held.Get(defiVersion{s, age}, name, func() (query.Answer, error) { return make(s, age) })
 }
 
 var errNoDefi = query.Starting("there is no DeFi data yet")
@@ -103,7 +105,7 @@ type DefiOverview struct {
 	CefiTVL                 float64  `json:"cefiTvl" explain:"defi/cefiTvl" doc:"USD held by exchanges"`
 	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" explain:"defi/defiMarketCap" doc:"USD; sum over the coins in the DeFi category"`
 	DefiMarketDominance     *float64 `json:"defiMarketDominance,omitempty" explain:"defi/defiMarketDominance" doc:"Percent of the market cap of all coins"`
-	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" explain:"defi/categorizedMarketCap" doc:"Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it"`
+	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" explain:"defi/categorizedMarketCap" doc:"Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. Not with asOf"`
 	DefiToCefiRatio         *float64 `json:"defiToCefiRatio,omitempty" explain:"defi/defiToCefiRatio" doc:"totalTvl / cefiTvl"`
 	LendingAPY              *float64 `json:"lendingApy,omitempty" explain:"defi/lendingApy" doc:"Percent, weighted by the amount supplied"`
 	StakingAPY              *float64 `json:"stakingApy,omitempty" explain:"defi/stakingApy" doc:"Percent, weighted by the amount staked"`
@@ -115,32 +117,43 @@ type DefiOverview struct {
 func (d *Defi) overview() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi", ID: "getDefiOverview", Tag: tag,
-		Summary:     "Overview of DeFi",
+		Summary:     "Overview of DeFi, current or as of a past time",
 		Description: "Fails with " + query.CodeStale + " if the data is older than two hours, or before there is any.",
-		Body:        DefiBody{}, Hot: true, Handle: d.getOverview,
+		Params:      []query.Param{defiAsOfParam},
+		Body:        DefiBody{}, NotFound: true, Hot: true, Handle: d.getOverview,
 	}
 }
 
 // staleRetry is the interval of the fold, in seconds.
 const staleRetry = 60
 
-func (d *Defi) getOverview(_ context.Context, r *query.Request) (query.Answer, error) {
-	s := d.newest.Load()
-	if s == nil || defiAge(s, r.Now).Critical {
-		return query.Answer{}, &query.Error{
-			Status: http.StatusServiceUnavailable, Code: query.CodeStale, RetryAfter: staleRetry,
-			Message: "the DeFi data is older than two hours, or there is none yet",
-		}
+func (d *Defi) getOverview(ctx context.Context, r *query.Request) (query.Answer, error) {
+	at, past := r.Time("asOf")
+	if !past && d.current.Newest() == nil {
+		return query.Answer{}, errStaleDefi
 	}
-	return d.answer(r, "overview", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
-		return DefiBody{DefiOverview{
+	return d.answer(ctx, r, "overview", func(s *eventsv1.DefiSummary, age query.Age) (any, error) {
+		body := DefiBody{DefiOverview{
 			TotalTVL: s.TotalTvl, TotalTVLWithDoubleCount: s.TotalTvlWithDoubleCount, LendingTVL: s.LendingTvl, StakingTVL: s.StakingTvl,
 			BorrowingTVL: s.BorrowingTvl, CefiTVL: s.CefiTvl, DefiMarketCap: s.DefiMarketCap, DefiMarketDominance: s.DefiMarketDominance,
-			CategorizedMarketCap: views.CategorizedShare(d.catalog.Snapshot().Coins),
-			DefiToCefiRatio:      s.DefiToCefiRatio, LendingAPY: s.LendingRates.Weighted, StakingAPY: s.StakingRates.Weighted,
+			DefiToCefiRatio: s.DefiToCefiRatio, LendingAPY: s.LendingRates.Weighted, StakingAPY: s.StakingRates.Weighted,
 			BorrowAPY: s.BorrowingRates.Weighted, ProtocolCount: s.ProtocolCount, Timestamp: seconds(s.Time),
-		}, age}
+		}, age.Meta()}
+		switch {
+		case past && age.Critical:
+			return nil, query.NotFound("the DeFi data of %s was older than two hours, which was an error then", query.FormatTime(at.UnixNano()))
+		case age.Critical:
+			return nil, errStaleDefi
+		case !past: // of which coins the categories were known then is not recorded
+			body.Data.CategorizedMarketCap = views.CategorizedShare(d.catalog.Snapshot().Coins)
+		}
+		return body, nil
 	})
+}
+
+var errStaleDefi = &query.Error{
+	Status: http.StatusServiceUnavailable, Code: query.CodeStale, RetryAfter: staleRetry,
+	Message: "the DeFi data is older than two hours, or there is none yet",
 }
 
 // pastOfDefi is the metric that a source reports the past of.
@@ -206,7 +219,7 @@ func (d *Defi) ohlc() query.Endpoint {
 // upToNow answers a series up to the newest summary.
 func (d *Defi) upToNow(answer func(context.Context, *query.Request, newest) (query.Answer, error)) func(context.Context, *query.Request) (query.Answer, error) {
 	return func(ctx context.Context, r *query.Request) (query.Answer, error) {
-		s := d.newest.Load()
+		s := d.current.Newest()
 		if s == nil {
 			return query.Answer{}, errNoDefi
 		}

@@ -55,13 +55,14 @@ type LentAsset struct {
 func (d *Defi) lending() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/lending", ID: "getDefiLending", Tag: tag,
-		Summary: "DeFi lending: the largest protocols and coins, and their yields",
+		Summary: "DeFi lending: the largest protocols and coins, and their yields, current or as of a past time",
+		Params:  []query.Param{defiAsOfParam},
 		Body:    DefiLendingBody{}, Hot: true, Handle: d.getLending,
 	}
 }
 
-func (d *Defi) getLending(_ context.Context, r *query.Request) (query.Answer, error) {
-	return d.answer(r, "lending", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
+func (d *Defi) getLending(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return d.answer(ctx, r, "lending", func(s *eventsv1.DefiSummary, age query.Age) (any, error) {
 		data := DefiLending{
 			TotalTVL: s.LendingTvl, TotalBorrowed: s.Lending.Borrowed, Utilization: s.Lending.Utilization, AverageSupplyAPY: s.LendingRates.Average,
 			MedianSupplyAPY: s.LendingRates.Median, TVLWeightedSupplyAPY: s.LendingRates.Weighted, AverageBorrowAPY: s.BorrowingRates.Average,
@@ -76,7 +77,7 @@ func (d *Defi) getLending(_ context.Context, r *query.Request) (query.Answer, er
 		for _, a := range s.Lending.Assets {
 			data.ByAsset = append(data.ByAsset, LentAsset{CoinID: a.Key, Symbol: a.Symbol, TVL: a.Value, SupplyAPY: a.Apy, BorrowAPY: a.BorrowApy})
 		}
-		return DefiLendingBody{data, age}
+		return DefiLendingBody{data, age.Meta()}, nil
 	})
 }
 
@@ -121,13 +122,14 @@ type StakedChain struct {
 func (d *Defi) staking() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/staking", ID: "getDefiStaking", Tag: tag,
-		Summary: "DeFi staking: the largest protocols and chains, and their yields",
+		Summary: "DeFi staking: the largest protocols and chains, and their yields, current or as of a past time",
+		Params:  []query.Param{defiAsOfParam},
 		Body:    DefiStakingBody{}, Hot: true, Handle: d.getStaking,
 	}
 }
 
-func (d *Defi) getStaking(_ context.Context, r *query.Request) (query.Answer, error) {
-	return d.answer(r, "staking", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
+func (d *Defi) getStaking(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return d.answer(ctx, r, "staking", func(s *eventsv1.DefiSummary, age query.Age) (any, error) {
 		data := DefiStaking{
 			TotalStaked: s.Staking.Staked, LiquidStakingTVL: s.StakingTvl, LiquidStakingDominance: s.Staking.LiquidDominance,
 			AverageAPY: s.StakingRates.Average, TVLWeightedAPY: s.StakingRates.Weighted, TopProtocols: []DefiStaker{}, ByChain: []StakedChain{},
@@ -139,7 +141,7 @@ func (d *Defi) getStaking(_ context.Context, r *query.Request) (query.Answer, er
 		for _, c := range s.Staking.Chains {
 			data.ByChain = append(data.ByChain, StakedChain{Chain: c.Key, CoinID: c.CoinId, TVL: c.Value, APY: c.Apy, StakingRatio: c.StakingRatio, Share: c.Share})
 		}
-		return DefiStakingBody{data, age}
+		return DefiStakingBody{data, age.Meta()}, nil
 	})
 }
 
@@ -184,13 +186,14 @@ type BorrowedAsset struct {
 func (d *Defi) borrowing() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/borrowing", ID: "getDefiBorrowing", Tag: tag,
-		Summary: "DeFi borrowing: debt, collateral and rates",
+		Summary: "DeFi borrowing: debt, collateral and rates, current or as of a past time",
+		Params:  []query.Param{defiAsOfParam},
 		Body:    DefiBorrowingBody{}, Hot: true, Handle: d.getBorrowing,
 	}
 }
 
-func (d *Defi) getBorrowing(_ context.Context, r *query.Request) (query.Answer, error) {
-	return d.answer(r, "borrowing", func(s *eventsv1.DefiSummary, age query.AgeMeta) any {
+func (d *Defi) getBorrowing(ctx context.Context, r *query.Request) (query.Answer, error) {
+	return d.answer(ctx, r, "borrowing", func(s *eventsv1.DefiSummary, age query.Age) (any, error) {
 		data := DefiBorrowing{
 			TotalDebt: s.BorrowingTvl, TotalCollateral: s.Borrowing.Collateral, CollateralizationRatio: s.Borrowing.CollateralizationRatio,
 			Utilization: s.Borrowing.Utilization, AverageBorrowAPY: s.BorrowingRates.Average, DebtWeightedBorrowAPY: s.BorrowingRates.Weighted,
@@ -205,6 +208,6 @@ func (d *Defi) getBorrowing(_ context.Context, r *query.Request) (query.Answer, 
 		for _, a := range s.Borrowing.Assets {
 			data.ByAsset = append(data.ByAsset, BorrowedAsset{CoinID: a.Key, Symbol: a.Symbol, Debt: a.Value, BorrowAPY: a.BorrowApy})
 		}
-		return DefiBorrowingBody{data, age}
+		return DefiBorrowingBody{data, age.Meta()}, nil
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
@@ -29,6 +30,10 @@ type fixture struct {
 	*querytest.Fixture
 	unit *globalstats.Unit
 	defi *globalstats.Defi
+	// newest is what the answers about DeFi are made of.
+	newest *views.DefiStore
+	// log is what the past is read from, nil for none.
+	log *views.Log
 	// read is called after each reading of past days.
 	read func()
 }
@@ -47,7 +52,9 @@ func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*e
 func newFixture(t testing.TB) *fixture {
 	w := &fixture{Fixture: querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))}
 	store := &watched{w: w}
-	w.unit, w.defi = globalstats.New(w.Catalog, store), globalstats.NewDefi(w.Catalog, store)
+	w.newest = views.NewDefiStore()
+	w.unit = globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, nil, store), store)
+	w.defi = globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, nil, store), store)
 	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
 		w.Open(enginetest.Migrated(t))
 		store.Reader = w.History()
@@ -113,7 +120,7 @@ func (w *fixture) summarizeDefi(words []string) {
 	s.Time = cmp.Or(s.Time, w.Now.UnixNano())
 	s.Read = cmp.Or(s.Read, s.Time)
 	rec := &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: s.Time}, Body: &eventsv1.DefiRecord_Summary{Summary: s}}
-	w.Must(w.defi.Apply(stream.TailRecord{Marked: rec}))
+	w.Must(w.newest.Apply(stream.TailRecord{Marked: rec}))
 	if w.Store != nil {
 		var b rows.Batch
 		b.Add(rows.Place{Topic: schemas.TopicDefi, Offset: w.Offset()}, rec)

@@ -21,7 +21,7 @@ type History interface {
 	SummaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, error)
 	// SummariesWritten returns the end of the last minute up to which all are kept; the zero time where none was ever written.
 	SummariesWritten(ctx context.Context) (time.Time, error)
-	// Restated returns when a replay last changed, after an instant, rows of tables of some coins and a time in [from, to); zero if none did.
+	// Restated returns when a replay last changed, after an instant, rows of tables of some coins, nil for any, and a time in [from, to); zero if none did.
 	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)

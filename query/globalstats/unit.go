@@ -17,6 +17,7 @@ const tag = "global statistics"
 // Unit answers the endpoints of global statistics.
 type Unit struct {
 	catalog *views.Catalog
+	logged  *views.PastSummaries
 	history History
 	held    query.ResponseCache[version, key]
 	series  *series
@@ -24,9 +25,9 @@ type Unit struct {
 	past atomic.Pointer[[]*eventsv1.FearGreed]
 }
 
-// New makes the unit.
-func New(catalog *views.Catalog, history History) *Unit {
-	u := &Unit{catalog: catalog, history: history}
+// New makes the unit. The log has what a replay has changed since it was served.
+func New(catalog *views.Catalog, log *views.PastSummaries, history History) *Unit {
+	u := &Unit{catalog: catalog, logged: log, history: history}
 	u.series = u.newSeries()
 	return u
 }

@@ -63,7 +63,7 @@ func newFixture(t testing.TB) *fixture {
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
-		globalstats.New(w.Catalog, w.History()),
+		globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, nil, w.History()), w.History()),
 		stablecoins.New(w.Prices, w.Catalog, w.History(), stablecoins.Served{
 			Sources: views.NewPastCurrencies(w.Catalog, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}),
 		states,

@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/marketlog/marketlog/schemas"
@@ -57,7 +58,7 @@ type (
 type EarnHistory interface {
 	// EarnVariantsAt returns the variants of a product by their newest rows of minutes that had ended at a time.
 	EarnVariantsAt(ctx context.Context, productID string, at time.Time) ([]*eventsv1.EarnVariant, error)
-	// Restated returns when a replay last changed, after an instant, rows of tables of some coins and a time in [from, to); zero if none did.
+	// Restated returns when a replay last changed, after an instant, rows of tables of some coins, nil for any, and a time in [from, to); zero if none did.
 	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
 }
 
@@ -78,4 +79,46 @@ func EarnVariantsAsOf(ctx context.Context, history EarnHistory, productID string
 		return nil, err
 	}
 	return variants, nil
+}
+
+// EarnListHistory is where all earn products of the past, and the fixings of the benchmark, are read.
+type EarnListHistory interface {
+	// EarnVariantsUntil returns the variants of all products by their newest rows of minutes that had ended at a time, by product; those that were closed or replaced
+	// only if that was since another time.
+	EarnVariantsUntil(ctx context.Context, until, since time.Time) ([]*eventsv1.EarnVariant, error)
+	// EarnFixings returns the fixings of the days from one on, by date, segment and revision.
+	EarnFixings(ctx context.Context, from time.Time) ([]*eventsv1.EarnFixing, error)
+	// Restated is that of EarnHistory.
+	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
+}
+
+// EarnProductsAsOf reads the variants of all products as EarnVariantsAsOf does; of those that were closed, as long before as is kept.
+func EarnProductsAsOf(ctx context.Context, history EarnListHistory, kept time.Duration, asOf time.Time) ([]*eventsv1.EarnVariant, error) {
+	until := asOf.Add(-time.Minute)
+	since := until.Add(-kept)
+	variants, err := history.EarnVariantsUntil(ctx, until, since)
+	if err != nil {
+		return nil, err
+	}
+	restated, err := history.Restated(ctx, []string{tableEarn}, nil, since, until.Add(time.Nanosecond), asOf)
+	if err == nil && !restated.IsZero() {
+		err = changedByReplay(restated, "")
+	}
+	return variants, err
+}
+
+// EarnFixingsAsOf reads the fixings of the days from one on that had been written in minutes that had ended a minute before an instant in the past, by date, segment and
+// revision. It fails with an AgedOutError where a replay has changed some since.
+func EarnFixingsAsOf(ctx context.Context, history EarnListHistory, from, asOf time.Time) ([]*eventsv1.EarnFixing, error) {
+	fixings, err := history.EarnFixings(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	until := asOf.Add(-time.Minute)
+	fixings = slices.DeleteFunc(fixings, func(f *eventsv1.EarnFixing) bool { return f.Time > until.UnixNano() })
+	restated, err := history.Restated(ctx, []string{tableFixings}, nil, from, until.Add(time.Nanosecond), asOf)
+	if err == nil && !restated.IsZero() {
+		err = changedByReplay(restated, "")
+	}
+	return fixings, err
 }

@@ -331,3 +331,30 @@ func (p *PastRows) Order(ctx context.Context, snapshot *Snapshot, at time.Time) 
 	})
 	return coins, nil
 }
+
+// PastSummaries are the summaries of the whole market as the markets fold wrote them, whatever a replay put in their place.
+type PastSummaries struct {
+	minutes pastMinutes[*eventsv1.Summary]
+}
+
+// NewPastSummaries reads them from the log.
+func NewPastSummaries(current *Catalog, log PastLog, history ServedHistory) *PastSummaries {
+	return &PastSummaries{pastMinutes[*eventsv1.Summary]{topic: schemas.TopicMarkets, repeated: summaryWritten, log: log, history: history, served: &current.served,
+		made: func() (func(stream.TailRecord) error, func() *eventsv1.Summary) {
+			var newest *eventsv1.Summary
+			return func(rec stream.TailRecord) error {
+				if s := rec.Marked.(*eventsv1.MarketRecord).GetSummary(); s != nil {
+					newest = s
+				}
+				return nil
+			}, func() *eventsv1.Summary { return newest }
+		}, held: newPastViews[int64, *eventsv1.Summary]()}}
+}
+
+// summaryWritten is more than what lies between the minute of a summary and the end of that minute in the log.
+const summaryWritten = 2 * time.Minute
+
+// At returns the summary that was served at an instant, nil for none. It fails as PastYields does.
+func (p *PastSummaries) At(ctx context.Context, at time.Time) (*eventsv1.Summary, error) {
+	return p.minutes.at(ctx, at)
+}

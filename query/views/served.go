@@ -105,7 +105,7 @@ type PublishedPrices interface {
 	ServedWritten(ctx context.Context) (time.Time, error)
 	// OldestPrice is the second (Unix) from which on all prices are kept at a time of the log.
 	OldestPrice(ctx context.Context, at time.Time) (int64, error)
-	// Restated returns when a replay last changed, after an instant, rows of tables of some coins and a time in [from, to); zero if none did.
+	// Restated returns when a replay last changed, after an instant, rows of tables of some coins, nil for any, and a time in [from, to); zero if none did.
 	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
 	// PricesWritten returns up to which log time all prices are kept, by partition of prices.v1; one without any is not among them.
 	PricesWritten(ctx context.Context) (map[int32]time.Time, error)
@@ -116,6 +116,7 @@ const (
 	tablePrices  = "prices"
 	tableCandles = "candles_1m"
 	tableEarn    = "earn_history"
+	tableFixings = "earn_fixings"
 )
 
 // ErrHistoryBehind means that a price was served which history does not hold yet.

@@ -32,13 +32,17 @@ type servedFold int
 const (
 	foldOfMarkets servedFold = iota
 	foldOfRates
+	foldOfDefi
 	servedFolds
 )
 
 // step is that from which instant on readers get a minute, by its end; both Unix nanoseconds.
 func (f servedFold) step(from, end int64) *eventsv1.ServedStep {
-	if f == foldOfRates {
+	switch f {
+	case foldOfRates:
 		return &eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Rates{Rates: end}}
+	case foldOfDefi:
+		return &eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Defi{Defi: end}}
 	}
 	return &eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Minute{Minute: end}}
 }

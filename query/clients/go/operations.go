@@ -216,15 +216,19 @@ func (c *Client) GetCoinStats(ctx context.Context) (*api.CoinsStatsBody, error) 
 
 // GetDefiBorrowingOptions is what GetDefiBorrowing may be asked. What is zero is not sent.
 type GetDefiBorrowingOptions struct {
+	// Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// GetDefiBorrowing asks GET /api/v1/global-stats/defi/borrowing. DeFi borrowing: debt, collateral and rates.
+// GetDefiBorrowing asks GET /api/v1/global-stats/defi/borrowing. DeFi borrowing: debt, collateral and rates, current or as of a past
+// time.
 func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowingOptions) (*api.GlobalstatsDefiBorrowingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/borrowing"}
 	o := given(options)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiBorrowingBody](ctx, c, asked)
 }
@@ -256,15 +260,19 @@ func (c *Client) GetDefiHistory(ctx context.Context, metricType string, options 
 
 // GetDefiLendingOptions is what GetDefiLending may be asked. What is zero is not sent.
 type GetDefiLendingOptions struct {
+	// Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// GetDefiLending asks GET /api/v1/global-stats/defi/lending. DeFi lending: the largest protocols and coins, and their yields.
+// GetDefiLending asks GET /api/v1/global-stats/defi/lending. DeFi lending: the largest protocols and coins, and their yields,
+// current or as of a past time.
 func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOptions) (*api.GlobalstatsDefiLendingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/lending"}
 	o := given(options)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiLendingBody](ctx, c, asked)
 }
@@ -296,31 +304,38 @@ func (c *Client) GetDefiOHLC(ctx context.Context, metricType string, options *Ge
 
 // GetDefiOverviewOptions is what GetDefiOverview may be asked. What is zero is not sent.
 type GetDefiOverviewOptions struct {
+	// Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// GetDefiOverview asks GET /api/v1/global-stats/defi. Overview of DeFi. Fails with STALE_DATA if the data is older than two hours,
-// or before there is any.
+// GetDefiOverview asks GET /api/v1/global-stats/defi. Overview of DeFi, current or as of a past time. Fails with STALE_DATA if the
+// data is older than two hours, or before there is any.
 func (c *Client) GetDefiOverview(ctx context.Context, options *GetDefiOverviewOptions) (*api.GlobalstatsDefiBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi"}
 	o := given(options)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiBody](ctx, c, asked)
 }
 
 // GetDefiStakingOptions is what GetDefiStaking may be asked. What is zero is not sent.
 type GetDefiStakingOptions struct {
+	// Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// GetDefiStaking asks GET /api/v1/global-stats/defi/staking. DeFi staking: the largest protocols and chains, and their yields.
+// GetDefiStaking asks GET /api/v1/global-stats/defi/staking. DeFi staking: the largest protocols and chains, and their yields,
+// current or as of a past time.
 func (c *Client) GetDefiStaking(ctx context.Context, options *GetDefiStakingOptions) (*api.GlobalstatsDefiStakingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/staking"}
 	o := given(options)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiStakingBody](ctx, c, asked)
 }
@@ -332,6 +347,8 @@ type GetEarnBenchmarkOptions struct {
 	// Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and
 	// meta.clamped is set.
 	HistoryDays int64
+	// Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -345,13 +362,14 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 	o := given(options)
 	asked.with("segment", o.Segment)
 	asked.with("history_days", o.HistoryDays)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.EarnBenchmarkBody](ctx, c, asked)
 }
 
 // GetEarnProductOptions is what GetEarnProduct may be asked. What is zero is not sent.
 type GetEarnProductOptions struct {
-	// Point in time: the product as minutes had it that had ended a minute before. Default: now. A date alone is its beginning in UTC.
+	// Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
@@ -1084,6 +1102,8 @@ type ListEarnProductsOptions struct {
 	Limit int64
 	// Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
 	Offset int64
+	// Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1100,6 +1120,7 @@ func (c *Client) ListEarnProducts(ctx context.Context, options *ListEarnProducts
 	asked.with("min_confidence", o.MinConfidence)
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.EarnProductsBody](ctx, c, asked)
 }

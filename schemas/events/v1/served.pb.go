@@ -108,6 +108,7 @@ type ServedStep struct {
 	//	*ServedStep_Sources
 	//	*ServedStep_Pegs
 	//	*ServedStep_Candles
+	//	*ServedStep_Defi
 	Read          isServedStep_Read `protobuf_oneof:"read"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -211,6 +212,15 @@ func (x *ServedStep) GetCandles() *ServedCandles {
 	return nil
 }
 
+func (x *ServedStep) GetDefi() int64 {
+	if x != nil {
+		if x, ok := x.Read.(*ServedStep_Defi); ok {
+			return x.Defi
+		}
+	}
+	return 0
+}
+
 type isServedStep_Read interface {
 	isServedStep_Read()
 }
@@ -241,6 +251,11 @@ type ServedStep_Candles struct {
 	Candles *ServedCandles `protobuf:"bytes,7,opt,name=candles,proto3,oneof"`
 }
 
+type ServedStep_Defi struct {
+	// Defi is the end of the minute whose summary of DeFi was served, Unix nanoseconds.
+	Defi int64 `protobuf:"varint,8,opt,name=defi,proto3,oneof"`
+}
+
 func (*ServedStep_Prices) isServedStep_Read() {}
 
 func (*ServedStep_Minute) isServedStep_Read() {}
@@ -252,6 +267,8 @@ func (*ServedStep_Sources) isServedStep_Read() {}
 func (*ServedStep_Pegs) isServedStep_Read() {}
 
 func (*ServedStep_Candles) isServedStep_Read() {}
+
+func (*ServedStep_Defi) isServedStep_Read() {}
 
 // ServedPrices names the newest record of a partition of prices.v1 that had been read, by what caused it.
 type ServedPrices struct {
@@ -552,7 +569,7 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x12+\n" +
-	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xa6\x02\n" +
+	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xbc\x02\n" +
 	"\n" +
 	"ServedStep\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x121\n" +
@@ -561,7 +578,8 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\x05rates\x18\x04 \x01(\x03H\x00R\x05rates\x124\n" +
 	"\asources\x18\x05 \x01(\v2\x18.events.v1.ServedSourcesH\x00R\asources\x12+\n" +
 	"\x04pegs\x18\x06 \x01(\v2\x15.events.v1.ServedPegsH\x00R\x04pegs\x124\n" +
-	"\acandles\x18\a \x01(\v2\x18.events.v1.ServedCandlesH\x00R\acandlesB\x06\n" +
+	"\acandles\x18\a \x01(\v2\x18.events.v1.ServedCandlesH\x00R\acandles\x12\x14\n" +
+	"\x04defi\x18\b \x01(\x03H\x00R\x04defiB\x06\n" +
 	"\x04read\"D\n" +
 	"\fServedPrices\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
@@ -630,6 +648,7 @@ func file_events_v1_served_proto_init() {
 		(*ServedStep_Sources)(nil),
 		(*ServedStep_Pegs)(nil),
 		(*ServedStep_Candles)(nil),
+		(*ServedStep_Defi)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -230,6 +230,18 @@ func (m *ServedStep_Candles) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	}
 	return len(dAtA) - i, nil
 }
+func (m *ServedStep_Defi) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ServedStep_Defi) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Defi))
+	i--
+	dAtA[i] = 0x40
+	return len(dAtA) - i, nil
+}
 func (m *ServedPrices) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
@@ -588,6 +600,15 @@ func (m *ServedStep_Candles) SizeVT() (n int) {
 		l = m.Candles.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	return n
+}
+func (m *ServedStep_Defi) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	n += 1 + protohelpers.SizeOfVarint(uint64(m.Defi))
 	return n
 }
 func (m *ServedPrices) SizeVT() (n int) {
@@ -1091,6 +1112,26 @@ func (m *ServedStep) UnmarshalVT(dAtA []byte) error {
 				m.Read = &ServedStep_Candles{Candles: v}
 			}
 			iNdEx = postIndex
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Defi", wireType)
+			}
+			var v int64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Read = &ServedStep_Defi{Defi: v}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -2076,6 +2117,26 @@ func (m *ServedStep) UnmarshalVTUnsafe(dAtA []byte) error {
 				m.Read = &ServedStep_Candles{Candles: v}
 			}
 			iNdEx = postIndex
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Defi", wireType)
+			}
+			var v int64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Read = &ServedStep_Defi{Defi: v}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -38,6 +38,28 @@ func (r Reader) EarnVariantsAt(ctx context.Context, productID string, at time.Ti
 	return variants, nil
 }
 
+// earnRepeated is within what time each variant that is open or silent is written again: an hour, and what a minute may be late.
+const earnRepeated = 65 * time.Minute
+
+// EarnVariantsUntil reads the variants of all earn products as the minutes had them that had ended by a time, by product and variant; those that were closed or replaced
+// only if that was since another time, before which nothing is looked for.
+func (r Reader) EarnVariantsUntil(ctx context.Context, until, since time.Time) ([]*eventsv1.EarnVariant, error) {
+	var newest *time.Time
+	if err := r.store.Conn().QueryRow(ctx, "SELECT maxOrNull(time) FROM earn_history WHERE time >= ? AND time <= ?", since, until).Scan(&newest); err != nil {
+		return nil, fmt.Errorf("reading up to when there are earn products: %w", history.Unavailable(err))
+	}
+	if newest == nil {
+		return nil, nil
+	}
+	variants, err := history.Select(ctx, r.store, "SELECT "+earnVariantColumns+` FROM earn_history FINAL
+		WHERE time >= ? AND time <= ? AND (time > ? OR status NOT IN ('open', 'silent')) ORDER BY product_id, variant_id, time DESC LIMIT 1 BY product_id, variant_id`,
+		[]any{since, until, newest.Add(-earnRepeated)}, scanEarnVariant)
+	if err != nil {
+		return nil, fmt.Errorf("reading earn products: %w", err)
+	}
+	return variants, nil
+}
+
 func scanEarnVariant(rows driver.Rows) (*eventsv1.EarnVariant, error) {
 	v := &eventsv1.EarnVariant{}
 	var end, received time.Time

@@ -92,16 +92,19 @@ func texts(names, values []string) map[string]string {
 	return all
 }
 
-// Restated reads when a replay last changed, after an instant, rows of tables of some coins and a time in [from, to); zero if none did. That is the
+// Restated reads when a replay last changed, after an instant, rows of tables of some coins, nil for any, and a time in [from, to); zero if none did. That is the
 // moment before its tables took the place of those that were there: what it would change it had recorded before.
 func (r Reader) Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error) {
+	of, args := "", []any{after.UnixNano(), tables, tables, from.UnixNano(), to.UnixNano()}
+	if coins != nil {
+		of, args = " AND coin_id IN (?)", append(args, coins)
+	}
 	var last *time.Time
 	// Of what is not listed it is not known which coins it is of, or when.
 	err := r.store.Conn().QueryRow(ctx, `SELECT maxOrNull(time) FROM restated_tables FINAL
 		WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND table_name IN (?) AND (added + removed + changed > listed OR (run, attempt, table_name) IN (
-			SELECT run, attempt, table_name FROM restatements WHERE table_name IN (?) AND coin_id IN (?)
-				AND event_time >= fromUnixTimestamp64Nano(?, 'UTC') AND event_time < fromUnixTimestamp64Nano(?, 'UTC')))`,
-		after.UnixNano(), tables, tables, coins, from.UnixNano(), to.UnixNano()).Scan(&last)
+			SELECT run, attempt, table_name FROM restatements WHERE table_name IN (?)
+				AND event_time >= fromUnixTimestamp64Nano(?, 'UTC') AND event_time < fromUnixTimestamp64Nano(?, 'UTC')`+of+"))", args...).Scan(&last)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading what a replay changed: %w", history.Unavailable(err))
 	}

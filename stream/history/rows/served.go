@@ -19,6 +19,14 @@ type servedStep struct {
 	replica string
 }
 
+// topic is that of the minute that a step is of, where it has no table of its own.
+func (s servedStep) topic() string {
+	if _, defi := s.Read.(*eventsv1.ServedStep_Defi); defi {
+		return schemas.TopicDefi
+	}
+	return schemas.TopicRates
+}
+
 func newServedRows() topicRows {
 	at := func(s servedStep) int64 { return s.Time }
 	replica := func(s servedStep) string { return s.replica }
@@ -26,8 +34,8 @@ func newServedRows() topicRows {
 		newColumnBatch("served_prices", statusOf("partition", func(s servedStep) int32 { return s.GetPrices().GetPartition() }), instantOf("time", at),
 			lowCardinalityOf("replica", replica), integerOf("ticks_offset", func(s servedStep) int64 { return s.GetPrices().GetOffset() })),
 		newColumnBatch("served_minutes", instantOf("time", at), lowCardinalityOf("replica", replica), secondOf("minute", func(s servedStep) int64 { return s.GetMinute() })),
-		newColumnBatch("served_topics", lowCardinalityOf("topic", func(servedStep) string { return schemas.TopicRates }), instantOf("time", at),
-			lowCardinalityOf("replica", replica), integerOf("read", func(s servedStep) int64 { return s.GetRates() / int64(time.Second) })),
+		newColumnBatch("served_topics", lowCardinalityOf("topic", servedStep.topic), instantOf("time", at),
+			lowCardinalityOf("replica", replica), integerOf("read", func(s servedStep) int64 { return (s.GetRates() + s.GetDefi()) / int64(time.Second) })),
 		newColumnBatch("served_sources", instantOf("time", at), lowCardinalityOf("replica", replica), integerOf("first", func(s servedStep) int64 { return s.GetSources().GetFirst() }),
 			integerOf("last", func(s servedStep) int64 { return s.GetSources().GetLast() }), instantOf("clock", func(s servedStep) int64 { return s.GetSources().GetClock() })),
 		newColumnBatch("served_pegs", instantOf("time", at), lowCardinalityOf("replica", replica), nestedOf("coins", func(s servedStep) []*eventsv1.ServedPeg { return s.GetPegs().GetCoins() },
@@ -50,7 +58,7 @@ func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
 			r.prices.appendRaw(p, servedStep{s, rec.Replica})
 		case *eventsv1.ServedStep_Minute:
 			r.minutes.appendRaw(p, servedStep{s, rec.Replica})
-		case *eventsv1.ServedStep_Rates:
+		case *eventsv1.ServedStep_Rates, *eventsv1.ServedStep_Defi:
 			r.topics.appendRaw(p, servedStep{s, rec.Replica})
 		case *eventsv1.ServedStep_Sources:
 			r.sources.appendRaw(p, servedStep{s, rec.Replica})

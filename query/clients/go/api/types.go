@@ -1445,7 +1445,7 @@ type GlobalstatsDefiOverview struct {
 	// USD borrowed from all protocols
 	BorrowingTvl float64 `json:"borrowingTvl"`
 	// Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a
-	// first start this grows, and defiMarketCap and defiMarketDominance grow with it
+	// first start this grows, and defiMarketCap and defiMarketDominance grow with it. Not with asOf
 	CategorizedMarketCap *float64 `json:"categorizedMarketCap,omitzero"`
 	// USD held by exchanges
 	CefiTvl float64 `json:"cefiTvl"`

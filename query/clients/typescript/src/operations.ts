@@ -121,12 +121,14 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/stats" }, {})
   }
 
-  /** DeFi borrowing: debt, collateral and rates. */
+  /** DeFi borrowing: debt, collateral and rates, current or as of a past time. */
   getDefiBorrowing(asked: {
+    /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.GlobalstatsDefiBorrowingBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/borrowing", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/borrowing", query: ["asOf", "explain"] }, asked)
   }
 
   /** History of a DeFi metric. One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. Before the first measured minute, defi_tvl has daily values read from a source's history, marked with origin backfill. The source counts fewer protocols than this service, so the series jumps where the measured part begins; the coverage of a row states by how much. */
@@ -141,12 +143,14 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/history/{metricType}", query: ["period", "explain"] }, asked)
   }
 
-  /** DeFi lending: the largest protocols and coins, and their yields. */
+  /** DeFi lending: the largest protocols and coins, and their yields, current or as of a past time. */
   getDefiLending(asked: {
+    /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.GlobalstatsDefiLendingBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/lending", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/lending", query: ["asOf", "explain"] }, asked)
   }
 
   /** OHLC of a DeFi metric by hour or day. Hourly for 24h and 7d, daily for 30d. Before the first measured minute, defi_tvl has daily values read from a source's history, marked with origin backfill. The source counts fewer protocols than this service, so the series jumps where the measured part begins; the coverage of a row states by how much. */
@@ -161,20 +165,24 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/ohlc/{metricType}", query: ["period", "explain"] }, asked)
   }
 
-  /** Overview of DeFi. Fails with STALE_DATA if the data is older than two hours, or before there is any. */
+  /** Overview of DeFi, current or as of a past time. Fails with STALE_DATA if the data is older than two hours, or before there is any. */
   getDefiOverview(asked: {
+    /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.GlobalstatsDefiBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi", query: ["asOf", "explain"] }, asked)
   }
 
-  /** DeFi staking: the largest protocols and chains, and their yields. */
+  /** DeFi staking: the largest protocols and chains, and their yields, current or as of a past time. */
   getDefiStaking(asked: {
+    /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.GlobalstatsDefiStakingBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/staking", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/staking", query: ["asOf", "explain"] }, asked)
   }
 
   /** Benchmark yield of flexible USD stablecoin deposits. The median over providers of each provider's mean, fixed daily at 00:00 UTC. A fixing never changes; a correction supersedes it. Before the first fixing the values are provisional: the current ones. */
@@ -183,17 +191,19 @@ export abstract class Operations {
     segment?: "overall" | "cefi" | "defi"
     /** Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     history_days?: number
+    /** Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.EarnBenchmarkBody> {
-    return this.ask({ method: "GET", path: "/api/v1/earn/benchmark", query: ["segment", "history_days", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/earn/benchmark", query: ["segment", "history_days", "asOf", "explain"] }, asked)
   }
 
   /** One earn product, current or as of a past time. */
   getEarnProduct(asked: {
     /** provider:coin:category, as in the list of products. */
     productId: string
-    /** Point in time: the product as minutes had it that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -609,10 +619,12 @@ export abstract class Operations {
     limit?: number
     /** Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
+    /** Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.EarnProductsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/earn/products", query: ["symbol", "category", "provider", "min_confidence", "limit", "offset", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/earn/products", query: ["symbol", "category", "provider", "min_confidence", "limit", "offset", "asOf", "explain"] }, asked)
   }
 
   /** Earn products: yields that providers pay for coins, with all variants and terms. Open products first, sorted by confidence, then by rate; closed ones last. All pages, a row at a time; limit is how long a page is. */
@@ -627,10 +639,12 @@ export abstract class Operations {
     min_confidence?: number
     /** Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): AsyncGenerator<types.EarnProduct, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/earn/products", query: ["symbol", "category", "provider", "min_confidence", "limit", "offset", "explain"] }, { size: "limit", most: 500, place: "offset", rows: ["products"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/earn/products", query: ["symbol", "category", "provider", "min_confidence", "limit", "offset", "asOf", "explain"] }, { size: "limit", most: 500, place: "offset", rows: ["products"] }, asked)
   }
 
   /** Coins with yields, and the largest coins. Coins sorted by the number of providers with a yield, filled up by rank. */

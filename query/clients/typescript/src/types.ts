@@ -1411,7 +1411,7 @@ export interface GlobalstatsDefiOverview {
   borrowApy?: number
   /** USD borrowed from all protocols */
   borrowingTvl: number
-  /** Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it */
+  /** Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. Not with asOf */
   categorizedMarketCap?: number
   /** USD held by exchanges */
   cefiTvl: number

@@ -140,13 +140,15 @@ class AsyncOperations:
         answer: types.CoinsStatsBody = await self._ask("GET", "/api/v1/coins/stats", {}, {}, {})
         return answer
 
-    async def get_defi_borrowing(self, *, explain: bool | None = None) -> types.GlobalstatsDefiBorrowingBody:
-        """DeFi borrowing: debt, collateral and rates.
+    async def get_defi_borrowing(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiBorrowingBody:
+        """DeFi borrowing: debt, collateral and rates, current or as of a past time.
 
+        as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsDefiBorrowingBody = await self._ask("GET", "/api/v1/global-stats/defi/borrowing", {}, {"explain": explain}, {})
+        answer: types.GlobalstatsDefiBorrowingBody = await self._ask("GET", "/api/v1/global-stats/defi/borrowing", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def get_defi_history(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsHistoryBody:
@@ -163,13 +165,15 @@ class AsyncOperations:
         answer: types.GlobalstatsHistoryBody = await self._ask("GET", "/api/v1/global-stats/defi/history/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
 
-    async def get_defi_lending(self, *, explain: bool | None = None) -> types.GlobalstatsDefiLendingBody:
-        """DeFi lending: the largest protocols and coins, and their yields.
+    async def get_defi_lending(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiLendingBody:
+        """DeFi lending: the largest protocols and coins, and their yields, current or as of a past time.
 
+        as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsDefiLendingBody = await self._ask("GET", "/api/v1/global-stats/defi/lending", {}, {"explain": explain}, {})
+        answer: types.GlobalstatsDefiLendingBody = await self._ask("GET", "/api/v1/global-stats/defi/lending", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def get_defi_ohlc(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsOHLCBody:
@@ -185,25 +189,30 @@ class AsyncOperations:
         answer: types.GlobalstatsOHLCBody = await self._ask("GET", "/api/v1/global-stats/defi/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
 
-    async def get_defi_overview(self, *, explain: bool | None = None) -> types.GlobalstatsDefiBody:
-        """Overview of DeFi. Fails with STALE_DATA if the data is older than two hours, or before there is any.
+    async def get_defi_overview(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiBody:
+        """Overview of DeFi, current or as of a past time. Fails with STALE_DATA if the data is older than two hours, or before
+        there is any.
 
+        as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsDefiBody = await self._ask("GET", "/api/v1/global-stats/defi", {}, {"explain": explain}, {})
+        answer: types.GlobalstatsDefiBody = await self._ask("GET", "/api/v1/global-stats/defi", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    async def get_defi_staking(self, *, explain: bool | None = None) -> types.GlobalstatsDefiStakingBody:
-        """DeFi staking: the largest protocols and chains, and their yields.
+    async def get_defi_staking(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiStakingBody:
+        """DeFi staking: the largest protocols and chains, and their yields, current or as of a past time.
 
+        as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsDefiStakingBody = await self._ask("GET", "/api/v1/global-stats/defi/staking", {}, {"explain": explain}, {})
+        answer: types.GlobalstatsDefiStakingBody = await self._ask("GET", "/api/v1/global-stats/defi/staking", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    async def get_earn_benchmark(self, *, segment: Literal['overall', 'cefi', 'defi'] | None = None, history_days: int | None = None, explain: bool | None = None) -> types.EarnBenchmarkBody:
+    async def get_earn_benchmark(self, *, segment: Literal['overall', 'cefi', 'defi'] | None = None, history_days: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.EarnBenchmarkBody:
         """Benchmark yield of flexible USD stablecoin deposits. The median over providers of each provider's mean, fixed daily at
         00:00 UTC. A fixing never changes; a correction supersedes it. Before the first fixing the values are provisional: the
         current ones.
@@ -211,18 +220,20 @@ class AsyncOperations:
         segment: Segment: exchanges (cefi), protocols (defi) or all.
         history_days: Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are
         lowered to it, and meta.clamped is set.
+        as_of: Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in
+        UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.EarnBenchmarkBody = await self._ask("GET", "/api/v1/earn/benchmark", {}, {"segment": segment, "history_days": history_days, "explain": explain}, {})
+        answer: types.EarnBenchmarkBody = await self._ask("GET", "/api/v1/earn/benchmark", {}, {"segment": segment, "history_days": history_days, "asOf": as_of, "explain": explain}, {})
         return answer
 
     async def get_earn_product(self, product_id: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.EarnProductBody:
         """One earn product, current or as of a past time.
 
         product_id: provider:coin:category, as in the list of products.
-        as_of: Point in time: the product as minutes had it that had ended a minute before. Default: now. A date alone is its
-        beginning in UTC.
+        as_of: Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in
+        UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -628,7 +639,7 @@ class AsyncOperations:
         answer: types.EarnChangesBody = await self._ask("GET", "/api/v1/earn/changes", {}, {"symbol": symbol, "provider": provider, "since": since, "limit": limit}, {})
         return answer
 
-    async def list_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None, offset: int | None = None, explain: bool | None = None) -> types.EarnProductsBody:
+    async def list_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None, offset: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.EarnProductsBody:
         """Earn products: yields that providers pay for coins, with all variants and terms. Open products first, sorted by
         confidence, then by rate; closed ones last.
 
@@ -640,13 +651,15 @@ class AsyncOperations:
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         offset: Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in
+        UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.EarnProductsBody = await self._ask("GET", "/api/v1/earn/products", {}, {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "limit": limit, "offset": offset, "explain": explain}, {})
+        answer: types.EarnProductsBody = await self._ask("GET", "/api/v1/earn/products", {}, {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "limit": limit, "offset": offset, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def iter_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None, explain: bool | None = None) -> AsyncIterator[types.EarnProduct]:
+    def iter_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> AsyncIterator[types.EarnProduct]:
         """Earn products: yields that providers pay for coins, with all variants and terms. Open products first, sorted by
         confidence, then by rate; closed ones last. All pages, a row at a time; limit is how long a page is.
 
@@ -657,10 +670,12 @@ class AsyncOperations:
         min_confidence: Only variants of at least this confidence. At most 1; greater values are lowered to it, and meta.clamped
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in
+        UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/earn/products", {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "explain": explain}, ("limit", min(limit or 500, 500)), "offset", ('products',))
+        return self._pages("/api/v1/earn/products", {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "asOf": as_of, "explain": explain}, ("limit", min(limit or 500, 500)), "offset", ('products',))
 
     async def list_featured_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsFeaturedBody:
         """Coins with yields, and the largest coins. Coins sorted by the number of providers with a yield, filled up by rank.

@@ -1382,7 +1382,7 @@ class GlobalstatsDefiOverview(TypedDict):
     """USD borrowed from all protocols"""
     categorizedMarketCap: NotRequired[float]
     """Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so
-    after a first start this grows, and defiMarketCap and defiMarketDominance grow with it
+    after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. Not with asOf
     """
     cefiTvl: float
     """USD held by exchanges"""
