@@ -100,7 +100,7 @@ func Starting(why string) *Error {
 
 // ErrorBody is the body of every answer that is not a success.
 type ErrorBody struct {
-	Error ErrorDetail `json:"error"`
+	Error ErrorDetail `json:"error" doc:"What went wrong"`
 }
 
 // ErrorDetail is the body of an error.

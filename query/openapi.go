@@ -94,6 +94,7 @@ func NewSchemas() huma.Registry { return huma.NewMapRegistry(schemaRef, schemaNa
 func OpenSchemas(registry huma.Registry, further ...*huma.Schema) {
 	for name, schema := range registry.Map() {
 		open(schema)
+		describeCommon(schema)
 		nameNumbers(schema, registry.TypeFromRef(schemaRef+name))
 	}
 	for _, schema := range further {
@@ -248,6 +249,13 @@ func withExample(op *huma.Operation) *huma.Operation {
 	if answer := examples.Answer(op.OperationID); answer != nil && success != nil && success.Content[contentJSON] != nil {
 		success.Content[contentJSON].Example = answer
 	}
+	if success != nil {
+		for media, content := range success.Content {
+			if text := examples.Text(op.OperationID, media); text != "" {
+				content.Example = text
+			}
+		}
+	}
 	return op
 }
 
@@ -394,15 +402,16 @@ func errorResponses(registry huma.Registry) map[string]*huma.Response {
 // describeHealth adds what is served without a key.
 func describeHealth(doc *huma.OpenAPI) {
 	status := &huma.Schema{Type: huma.TypeObject, Required: []string{"status"},
-		Properties: map[string]*huma.Schema{"status": {Type: huma.TypeString}}}
-	for path, what := range map[string][2]string{
-		"/healthz": {"getHealth", "Whether the process responds"},
-		"/readyz":  {"getReadiness", "Whether all dependencies are ready; a 503 names what is missing"},
+		Properties: map[string]*huma.Schema{"status": {Type: huma.TypeString, Description: "ok, or ready"}}}
+	for path, what := range map[string][4]string{
+		"/healthz": {"getHealth", "Whether the process responds", "For a supervisor that restarts it; it asks no dependency. Needs no key.", "ok"},
+		"/readyz": {"getReadiness", "Whether all dependencies are ready; a 503 names what is missing", "For a load balancer. What is behind or stale is named in the message of the 503. " +
+			"Needs no key.", "ready"},
 	} {
-		op := &huma.Operation{Method: "GET", Path: path, OperationID: what[0], Tags: []string{"operations"}, Summary: what[1],
+		op := &huma.Operation{Method: "GET", Path: path, OperationID: what[0], Tags: []string{"operations"}, Summary: what[1], Description: what[2],
 			Security: []map[string][]string{{}},
 			Responses: map[string]*huma.Response{"200": {Description: "OK",
-				Content: map[string]*huma.MediaType{contentJSON: {Schema: status}}}}}
+				Content: map[string]*huma.MediaType{contentJSON: {Schema: status, Example: map[string]string{"status": what[3]}}}}}}
 		if path == "/readyz" {
 			op.Responses["503"] = &huma.Response{Ref: errorSchemaRef + "503"}
 		}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/ws"
 )
 
 // answersFile is what the documents show of the operations' answers.
@@ -36,6 +38,10 @@ func TestDemoAnswersAsTheDocumentShows(t *testing.T) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(document.Paths.Map())) {
 		for method, operation := range document.Paths.Value(path).Operations() {
+			if path == ws.LinesPath {
+				maps.Copy(shown, d.streamExamples(t, operation))
+				continue
+			}
 			media := operation.Responses.Value("200").Value.Content.Get("application/json")
 			if !strings.HasPrefix(path, "/api/") || media == nil {
 				continue
@@ -43,6 +49,9 @@ func TestDemoAnswersAsTheDocumentShows(t *testing.T) {
 			call := querytest.Calls(path, operation)[0]
 			if *querytest.Update {
 				shown[operation.OperationID] = d.example(t, media.Schema.Value, method, call)
+				if operation.Responses.Value("200").Value.Content["text/csv"] != nil {
+					shown[operation.OperationID+" text/csv"] = d.csvExample(t, method, call)
+				}
 				continue
 			}
 			if media.Example == nil {
@@ -67,6 +76,62 @@ func TestDemoAnswersAsTheDocumentShows(t *testing.T) {
 	if err := os.WriteFile(answersFile, text.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// streamExamples are the first messages of the stream in each of its forms, with -update; else the document has to show some.
+func (d *demo) streamExamples(t *testing.T, operation *openapi3.Operation) map[string]json.RawMessage {
+	t.Helper()
+	shown := map[string]json.RawMessage{}
+	for media, content := range operation.Responses.Value("200").Value.Content {
+		if !*querytest.Update {
+			if text, _ := content.Example.(string); !strings.Contains(text, `"type":"price_update"`) {
+				t.Errorf("%s shows no messages as %s; `go test ./deploy/e2e -run %s -update` asks the demo for them", operation.OperationID, media, t.Name())
+			}
+			continue
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.base+ws.LinesPath+"?symbols=BTC", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+d.key)
+		request.Header.Set("Accept", media)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			text.WriteString(lines.Text() + "\n")
+			if strings.Contains(lines.Text(), `"type":"price_update"`) {
+				break
+			}
+		}
+		response.Body.Close()
+		if shown[operation.OperationID+" "+media], err = json.Marshal(text.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return shown
+}
+
+// csvExample is what the demo answers to a call as comma-separated values, its first lines.
+func (d *demo) csvExample(t *testing.T, method string, call querytest.Call) json.RawMessage {
+	t.Helper()
+	response, err := d.do(method, withQuery(call.Path, "format", "CSVWithNames"), call.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s as CSV answers %s, %v: %.300s", method, call.Path, response.Status, err, content)
+	}
+	lines := strings.SplitAfter(string(content), "\n")
+	text, err := json.Marshal(strings.Join(lines[:min(len(lines), listed+1)], ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // example is what the demo answers to a call, shortened.

@@ -37,8 +37,9 @@ type CurrentMeta struct {
 func (u *Unit) current() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/charts/{coinId}/current", ID: "getChartCurrent", Tag: "charts",
-		Summary: "Current price of a coin, to continue its chart",
-		Params:  []query.Param{coinParam}, Body: CurrentBody{}, NotFound: true, MaxAge: 30 * time.Second, Class: limits.Charts, Hot: true, Handle: u.getCurrent,
+		Summary:     "Current price of a coin, to continue its chart",
+		Description: "The last published price of our venues or, if they have none or only an old one, that of a reference source, named in priceSource. It stays when it grows stale; meta.reason has the cause if it was retained or there is none.",
+		Params:      []query.Param{coinParam}, Body: CurrentBody{}, NotFound: true, MaxAge: 30 * time.Second, Class: limits.Charts, Hot: true, Handle: u.getCurrent,
 	}
 }
 

@@ -40,14 +40,15 @@ type ListMeta struct {
 
 // Missing is one coin without a chart.
 type Missing struct {
-	Coin   string `json:"coin"`
-	Reason string `json:"reason" enum:"unknown"`
+	Coin   string `json:"coin" doc:"As in the request"`
+	Reason string `json:"reason" enum:"unknown" doc:"unknown: no coin has this name"`
 }
 
 func (u *Unit) several() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/charts", ID: "listCharts", Tag: "charts",
-		Summary: "Price history of several coins",
+		Summary:     "Price history of several coins",
+		Description: "Candles as in /charts/{coinId}, by coin id, for at most 50 coins. A coin that none of our venues traded in the period has an empty chart; a name that no coin has is in meta.missing.",
 		Params: []query.Param{
 			{Name: "coins", Kind: query.List, Required: true, MaxItems: maxCoins, Example: "bitcoin,ethereum", Doc: "Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}."},
 			timeframeParam, asOfParam, query.KnowledgeParam},

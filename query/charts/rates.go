@@ -25,13 +25,13 @@ type RateChartBody struct {
 // rates by their TVL.
 type RateChart struct {
 	CoinID     string       `json:"coinId" example:"ethereum"`
-	Category   string       `json:"category" enum:"lending,staking,borrowing"`
+	Category   string       `json:"category" enum:"lending,staking,borrowing" doc:"Category of the yields"`
 	Provider   string       `json:"provider" required:"false" example:"all" doc:"The provider that was asked for; all without one"`
 	Timeframe  string       `json:"timeframe" example:"24h"`
-	Resolution string       `json:"resolution" enum:"5m,1h,1d"`
+	Resolution string       `json:"resolution" enum:"5m,1h,1d" doc:"Length of an interval"`
 	DataPoints []RatePoint  `json:"dataPoints,omitzero" required:"false" doc:"For format ohlc, oldest first"`
 	Rates      [][2]float64 `json:"rates,omitzero" required:"false" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{0}/close" doc:"For format simple, oldest first: start of the interval in milliseconds, last yield"`
-	Stats      RateStats    `json:"stats"`
+	Stats      RateStats    `json:"stats" doc:"Over all intervals, also where points were merged or left out"`
 }
 
 // RatePoint is what the rate did in an interval, or in several where there were too many.

@@ -18,10 +18,10 @@ const (
 type Chart struct {
 	CoinID     string       `json:"coinId" example:"bitcoin"`
 	Timeframe  string       `json:"timeframe" example:"24h"`
-	Resolution string       `json:"resolution" enum:"5m,1h,1d"`
+	Resolution string       `json:"resolution" enum:"5m,1h,1d" doc:"Length of an interval"`
 	DataPoints []Point      `json:"dataPoints,omitzero" required:"false" doc:"For format ohlc, oldest first"`
 	Prices     [][2]float64 `json:"prices,omitzero" required:"false" explain:"chart-point/{coinId}/{resolution}/{0}" doc:"For format simple, oldest first: start of the interval in milliseconds, last price"`
-	Stats      Stats        `json:"stats"`
+	Stats      Stats        `json:"stats" doc:"Over all intervals, also where points were merged or left out"`
 }
 
 // Point is the candle of an interval, or of several where there were too many.

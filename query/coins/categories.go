@@ -93,9 +93,9 @@ type CategoriesBody struct {
 
 // Category is one kind of coins. A coin can be in several.
 type Category struct {
-	ID                           string   `json:"id" example:"layer-1"`
-	Name                         string   `json:"name" example:"Layer 1"`
-	CoinCount                    int      `json:"coinCount"`
+	ID                           string   `json:"id" example:"layer-1" doc:"Made from the name"`
+	Name                         string   `json:"name" example:"Layer 1" doc:"As the source spells it"`
+	CoinCount                    int      `json:"coinCount" doc:"Number of coins in the category, also without a price"`
 	MarketCap                    *float64 `json:"marketCap,omitempty" explain:"category/{id}/marketCap" doc:"USD; sum over the coins with a known market cap"`
 	Volume24h                    *float64 `json:"volume24h,omitempty" explain:"category/{id}/volume24h" doc:"USD"`
 	MarketCapChangePercentage24h *float64 `json:"marketCapChangePercentage24h,omitempty" explain:"category/{id}/marketCapChangePercentage24h" doc:"Percent; over the coins whose market cap 24 hours ago is known too"`
@@ -107,7 +107,9 @@ const topCoins = 3
 func (u *Unit) allCategories() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/categories", ID: "listCoinCategories", Tag: "coins",
-		Summary: "Categories of coins", Body: CategoriesBody{}, MaxAge: setAge, Hot: true,
+		Summary:     "Categories of coins",
+		Description: "Names are those of the sources that describe the coins; a coin counts in each of its categories. Sums are over the coins whose value is known.",
+		Body:        CategoriesBody{}, MaxAge: setAge, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
 			ix := u.index(r.Now)
 			return u.answer(ctx, ix, bodyKey{endpoint: "categories"}, func() any {

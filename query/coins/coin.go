@@ -19,25 +19,25 @@ type CoinBody struct {
 
 // Coin is all that is known of a coin. Numbers are in USD and as of the end of a minute; what is not known is left out.
 type Coin struct {
-	ID                       string                   `json:"id" example:"bitcoin"`
+	ID                       string                   `json:"id" example:"bitcoin" doc:"Id of the coin"`
 	Symbol                   string                   `json:"symbol" example:"btc" doc:"Lower case"`
-	Name                     string                   `json:"name" example:"Bitcoin"`
-	Description              string                   `json:"description,omitempty"`
-	Homepage                 string                   `json:"homepage,omitempty"`
+	Name                     string                   `json:"name" example:"Bitcoin" doc:"Name of the coin"`
+	Description              string                   `json:"description,omitempty" doc:"In English, in the source's words"`
+	Homepage                 string                   `json:"homepage,omitempty" doc:"The first of the homepage links"`
 	ImageURL                 string                   `json:"imageUrl,omitempty"`
 	MarketCapRank            int                      `json:"marketCapRank,omitempty" explain:"market/{id}/rank"`
-	Categories               []string                 `json:"categories"`
+	Categories               []string                 `json:"categories" doc:"Names of the categories, as the source spells them"`
 	Platforms                map[string]string        `json:"platforms" doc:"Contract address by platform"`
-	MarketCap                *float64                 `json:"marketCap,omitempty" explain:"market/{id}/marketCap"`
-	CurrentPrice             *float64                 `json:"currentPrice,omitempty" explain:"market/{id}/price"`
+	MarketCap                *float64                 `json:"marketCap,omitempty" explain:"market/{id}/marketCap" doc:"Price times circulating supply, USD"`
+	CurrentPrice             *float64                 `json:"currentPrice,omitempty" explain:"market/{id}/price" doc:"USD"`
 	PriceSource              string                   `json:"priceSource,omitempty" doc:"median of our venues, or the reference source of the price of a coin that none of them trades"`
-	PriceChange24h           *float64                 `json:"priceChange24h,omitempty" explain:"market/{id}/priceChange24h"`
+	PriceChange24h           *float64                 `json:"priceChange24h,omitempty" explain:"market/{id}/priceChange24h" doc:"Change within 24 hours, USD"`
 	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty" explain:"market/{id}/change24h" doc:"Percent"`
 	TotalVolume              *float64                 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h" doc:"Within 24 hours"`
-	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty" explain:"market/{id}/circulatingSupply"`
-	TotalSupply              *float64                 `json:"totalSupply,omitempty" explain:"market/{id}/totalSupply"`
+	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty" explain:"market/{id}/circulatingSupply" doc:"Units in circulation"`
+	TotalSupply              *float64                 `json:"totalSupply,omitempty" explain:"market/{id}/totalSupply" doc:"Units in existence"`
 	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" explain:"market/{id}/maxSupply" doc:"null if unlimited"`
-	SupplySource             string                   `json:"supplySource,omitempty"`
+	SupplySource             string                   `json:"supplySource,omitempty" doc:"Slug of the source of all supplies"`
 	CreatedAt                string                   `json:"createdAt,omitempty" format:"date-time" doc:"Launch date, as stated by a source; absent if unknown"`
 	UpdatedAt                string                   `json:"updatedAt,omitempty" format:"date-time" doc:"Time of the newest of these values"`
 	DetailsUpdatedAt         string                   `json:"detailsUpdatedAt,omitempty" format:"date-time" doc:"When description, categories, links and developer statistics were read; absent before the first time"`
@@ -52,10 +52,10 @@ type Coin struct {
 
 // Attribution names a source as its terms want it.
 type Attribution struct {
-	Source  string `json:"source" example:"coingecko"`
-	Name    string `json:"name,omitempty"`
-	URL     string `json:"url,omitempty"`
-	License string `json:"license,omitempty"`
+	Source  string `json:"source" example:"coingecko" doc:"Slug of the source"`
+	Name    string `json:"name,omitempty" doc:"Name of the source"`
+	URL     string `json:"url,omitempty" doc:"Address of the source's interface"`
+	License string `json:"license,omitempty" doc:"Licence or terms of the source's values, in words"`
 	Text    string `json:"text,omitempty" doc:"Attribution required by the source"`
 }
 
@@ -78,7 +78,8 @@ func (u *Unit) coin() query.Endpoint {
 func (u *Unit) byID() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/by-id/{id}", ID: "getCoinByID", Tag: "coins",
-		Summary: "Details of a coin, by id only",
+		Summary:     "Details of a coin, by id only",
+		Description: "As /coins/{coinId}, but a symbol is not accepted. It also finds coins whose id equals a fixed path segment.",
 		Params: []query.Param{{Name: "id", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "bitcoin",
 			Doc: "Coin id, case-insensitive; also one that equals a fixed path segment."}},
 		Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,

@@ -20,7 +20,7 @@ const (
 
 // HistoryBody answers GET /api/v1/coins/history/{symbol}.
 type HistoryBody struct {
-	Symbol       string              `json:"symbol" example:"BTC"`
+	Symbol       string              `json:"symbol" example:"BTC" doc:"Symbol of the coin, upper case"`
 	CoinID       string              `json:"coinId" example:"bitcoin"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`

@@ -28,9 +28,10 @@ type TopCoin struct {
 func (u *Unit) top() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/top", ID: "listTopCoins", Tool: "top_coins", Tag: "coins",
-		Summary: "The largest coins by market cap",
-		Params:  []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "50", Min: 1, Max: 500, Doc: "Maximum number of rows."}},
-		Body:    TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
+		Summary:     "The largest coins by market cap",
+		Description: "Coins without a market cap are left out.",
+		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "50", Min: 1, Max: 500, Doc: "Maximum number of rows."}},
+		Body:        TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
 	}
 }
 
@@ -131,8 +132,10 @@ type RecentCoin struct {
 func (u *Unit) recent() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/recent", ID: "listRecentCoins", Tag: "coins",
-		Summary: "The newest coins", Params: []query.Param{limitParam("20", 100)},
-		Body: RecentBody{}, MaxAge: listAge, Hot: true, Handle: u.getRecent,
+		Summary:     "The newest coins",
+		Description: "By launch date as stated by a source, not by when the coin was first seen here. Coins without a launch date are left out.",
+		Params:      []query.Param{limitParam("20", 100)},
+		Body:        RecentBody{}, MaxAge: listAge, Hot: true, Handle: u.getRecent,
 	}
 }
 
@@ -191,9 +194,10 @@ type Slugs struct {
 func (u *Unit) slugs() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/slugs", ID: "listCoinSlugs", Tag: "coins",
-		Summary: "Ids of all coins",
-		Params:  []query.Param{{Name: "featured", Kind: query.Flag, Default: "false", Doc: "Only the featured coins, at most 100."}},
-		Body:    SlugsBody{}, MaxAge: setAge, Hot: true, Handle: u.getSlugs,
+		Summary:     "Ids of all coins",
+		Description: "By rank; coins without a market cap, also those without a price, follow. Featured coins are sorted by the number of providers with a yield and filled up by rank.",
+		Params:      []query.Param{{Name: "featured", Kind: query.Flag, Default: "false", Doc: "Only the featured coins, at most 100."}},
+		Body:        SlugsBody{}, MaxAge: setAge, Hot: true, Handle: u.getSlugs,
 	}
 }
 
@@ -220,18 +224,20 @@ type StatsBody struct {
 
 // Stats counts what is known.
 type Stats struct {
-	TotalCoins    int    `json:"totalCoins"`
+	TotalCoins    int    `json:"totalCoins" doc:"All coins of the catalog"`
 	PricedCoins   int    `json:"pricedCoins" doc:"With a price"`
 	RankedCoins   int    `json:"rankedCoins" doc:"With a market cap"`
 	DetailedCoins int    `json:"detailedCoins" doc:"With details"`
-	Categories    int    `json:"categories"`
+	Categories    int    `json:"categories" doc:"Number of categories of these coins"`
 	Timestamp     string `json:"timestamp,omitempty" format:"date-time" doc:"End of the newest folded minute"`
 }
 
 func (u *Unit) stats() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/stats", ID: "getCoinStats", Tag: "coins",
-		Summary: "Number of known coins", Body: StatsBody{}, Hot: true,
+		Summary:     "Number of known coins",
+		Description: "Counts the coins of our own table and those that sources report, and how many of them have a price, a market cap and details.",
+		Body:        StatsBody{}, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
 			ix := u.index(r.Now)
 			return u.answer(ctx, ix, bodyKey{endpoint: "stats"}, func() any {

@@ -31,8 +31,8 @@ type MarketsMeta struct {
 
 // Market is one market of the coin that was received lately.
 type Market struct {
-	Exchange    string   `json:"exchange" example:"kraken"`
-	Pair        string   `json:"pair" example:"BTC/USD"`
+	Exchange    string   `json:"exchange" example:"kraken" doc:"Slug of the exchange"`
+	Pair        string   `json:"pair" example:"BTC/USD" doc:"Symbols of the coin and of the quote asset"`
 	VenueSymbol string   `json:"venueSymbol" doc:"As spelled by the exchange"`
 	Price       float64  `json:"price" doc:"Last trade price in the quote asset; the mid of bid and ask if there was no recent trade"`
 	PriceUSD    *float64 `json:"priceUsd,omitempty" doc:"Absent if the quote asset could not be converted"`
@@ -45,7 +45,8 @@ type Market struct {
 func (u *Unit) markets() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/markets", ID: "listCoinMarkets", Tool: "coin_markets", Tag: "coins",
-		Summary: "Markets of a coin, by exchange",
+		Summary:     "Markets of a coin, by exchange",
+		Description: "Those received within 120 seconds before the newest price, accepted or not.",
 		Params: []query.Param{
 			coinParam, limitParam(defaultMarkets, maxMarkets),
 			query.AsOfParam("Point in time: the answer that was given then. Names of coins are those of now. Default: now.")},

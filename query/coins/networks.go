@@ -23,15 +23,16 @@ type Networks struct {
 
 // Network is one platform.
 type Network struct {
-	Platform string `json:"platform" example:"ethereum"`
-	Address  string `json:"address"`
+	Platform string `json:"platform" example:"ethereum" doc:"As the source spells it"`
+	Address  string `json:"address" doc:"Contract address of the coin on the platform"`
 }
 
 func (u *Unit) networks() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/networks", ID: "listCoinNetworks", Tag: "coins",
-		Summary: "Platforms a coin is issued on, with contract addresses",
-		Params:  []query.Param{coinParam}, Body: NetworksBody{}, NotFound: true, Hot: true, Handle: u.getNetworks,
+		Summary:     "Platforms a coin is issued on, with contract addresses",
+		Description: "As listed by the source that describes the coin, sorted by platform. The list is also empty if no source names a platform.",
+		Params:      []query.Param{coinParam}, Body: NetworksBody{}, NotFound: true, Hot: true, Handle: u.getNetworks,
 	}
 }
 

@@ -130,16 +130,16 @@ type FeaturedBody struct {
 type FeaturedCoin struct {
 	Compact
 	ImageURL      string    `json:"imageUrl,omitempty"`
-	HasRates      bool      `json:"hasRates"`
+	HasRates      bool      `json:"hasRates" doc:"Whether a provider has a current yield for it"`
 	ProviderCount int       `json:"providerCount" doc:"Number of providers with a yield for it"`
-	BestRates     BestRates `json:"bestRates"`
+	BestRates     BestRates `json:"bestRates" doc:"Best current yield of each category"`
 }
 
 // BestRates are the best of a coin's rates, percent a year: of borrowing the lowest, of the others the highest.
 type BestRates struct {
-	Lending   *float64 `json:"lending,omitempty" explain:"rate-statistics/{id}/lending/bestRate"`
-	Staking   *float64 `json:"staking,omitempty" explain:"rate-statistics/{id}/staking/bestRate"`
-	Borrowing *float64 `json:"borrowing,omitempty" explain:"rate-statistics/{id}/borrowing/bestRate"`
+	Lending   *float64 `json:"lending,omitempty" explain:"rate-statistics/{id}/lending/bestRate" doc:"Highest yield, percent per year (APY); absent if there is none"`
+	Staking   *float64 `json:"staking,omitempty" explain:"rate-statistics/{id}/staking/bestRate" doc:"Highest yield, percent per year (APY); absent if there is none"`
+	Borrowing *float64 `json:"borrowing,omitempty" explain:"rate-statistics/{id}/borrowing/bestRate" doc:"Lowest rate, percent per year (APY); absent if there is none"`
 }
 
 const maxFeatured = 100
@@ -202,31 +202,32 @@ type WithRatesBody struct {
 // RatedCoin is a coin with what its rates of a category are, percent a year.
 type RatedCoin struct {
 	Compact
-	Category    string    `json:"category" enum:"lending,borrowing,staking"`
-	Rates       CoinRates `json:"rates"`
-	LastUpdated string    `json:"lastUpdated,omitempty" format:"date-time"`
+	Category    string    `json:"category" enum:"lending,borrowing,staking" doc:"Category of the yields"`
+	Rates       CoinRates `json:"rates" doc:"The coin's current yields in this category, over all providers"`
+	LastUpdated string    `json:"lastUpdated,omitempty" format:"date-time" doc:"When the newest of these yields was received"`
 }
 
 // CoinRates sums up the rates of a coin.
 type CoinRates struct {
-	Min           float64  `json:"min" explain:"rate-statistics/{id}/{category}/minRate"`
-	Max           float64  `json:"max" explain:"rate-statistics/{id}/{category}/maxRate"`
-	Average       float64  `json:"average" explain:"rate-statistics/{id}/{category}/averageRate"`
-	Median        float64  `json:"median" explain:"rate-statistics/{id}/{category}/medianRate"`
-	ProviderCount int      `json:"providerCount" explain:"rate-statistics/{id}/{category}/providerCount"`
+	Min           float64  `json:"min" explain:"rate-statistics/{id}/{category}/minRate" doc:"Lowest, percent per year (APY)"`
+	Max           float64  `json:"max" explain:"rate-statistics/{id}/{category}/maxRate" doc:"Highest, percent per year (APY)"`
+	Average       float64  `json:"average" explain:"rate-statistics/{id}/{category}/averageRate" doc:"Mean of all yields, percent per year (APY)"`
+	Median        float64  `json:"median" explain:"rate-statistics/{id}/{category}/medianRate" doc:"Median of all yields, percent per year (APY)"`
+	ProviderCount int      `json:"providerCount" explain:"rate-statistics/{id}/{category}/providerCount" doc:"Number of providers with such a yield"`
 	Best          BestRate `json:"best" doc:"For borrowing the lowest, else the highest"`
 }
 
 // BestRate is the best of them.
 type BestRate struct {
 	Provider string  `json:"provider"`
-	Rate     float64 `json:"rate" explain:"rate-statistics/{id}/{category}/bestRate"`
+	Rate     float64 `json:"rate" explain:"rate-statistics/{id}/{category}/bestRate" doc:"Percent per year, compounded (APY)"`
 }
 
 func (u *Unit) withRates() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/with-rates", ID: "listCoinsWithRates", Tag: "coins",
-		Summary: "Coins that can be lent, borrowed or staked",
+		Summary:     "Coins that can be lent, borrowed or staked",
+		Description: "By rank, with the statistics of the current yields of one category over all providers. A yield counts for three polling intervals of its source.",
 		Params: []query.Param{
 			{Name: "category", Kind: query.Text, Required: true, Allowed: []string{"lending", "borrowing", "staking"}, Example: "lending", Doc: "Category of the yields."},
 			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name."},

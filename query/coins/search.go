@@ -17,7 +17,7 @@ type SearchBody struct {
 
 // SearchToolBody answers it in the tool view.
 type SearchToolBody struct {
-	Coins []FoundCoin `json:"coins"`
+	Coins []FoundCoin `json:"coins" doc:"Matching coins of this page, in the requested order"`
 	Meta  SearchMeta  `json:"meta"`
 }
 
@@ -33,8 +33,8 @@ type SearchMeta struct {
 	ListMeta
 	Total int    `json:"total" doc:"Number of matching coins on all pages"`
 	Query string `json:"query" doc:"The search text"`
-	Page  int64  `json:"page"`
-	Limit int64  `json:"limit"`
+	Page  int64  `json:"page" doc:"Page number, from 1"`
+	Limit int64  `json:"limit" doc:"Rows per page"`
 }
 
 // maxPage bounds pages; none of them is there.

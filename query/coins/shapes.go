@@ -10,9 +10,9 @@ import (
 
 // Compact is a coin in a list.
 type Compact struct {
-	ID        string   `json:"id" example:"bitcoin"`
+	ID        string   `json:"id" example:"bitcoin" doc:"Id of the coin"`
 	Symbol    string   `json:"symbol" example:"btc" doc:"Lower case"`
-	Name      string   `json:"name" example:"Bitcoin"`
+	Name      string   `json:"name" example:"Bitcoin" doc:"Name of the coin"`
 	MarketCap *float64 `json:"marketCap,omitempty" explain:"market/{id}/marketCap" doc:"USD"`
 	Rank      int      `json:"rank,omitempty" explain:"market/{id}/rank" doc:"By market cap, 1 is the largest"`
 	Price     *float64 `json:"price,omitempty" explain:"market/{id}/price" doc:"USD"`

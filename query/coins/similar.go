@@ -27,9 +27,10 @@ type SimilarCoin struct {
 func (u *Unit) similar() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/similar", ID: "listSimilarCoins", Tool: "similar_coins", Tag: "coins",
-		Summary: "Coins with similar categories",
-		Params:  []query.Param{coinParam, limitParam("10", 50)},
-		Body:    SimilarBody{}, NotFound: true, MaxAge: coinAge, Hot: true, Handle: u.getSimilar,
+		Summary:     "Coins with similar categories",
+		Description: "By the categories that sources put coins in.",
+		Params:      []query.Param{coinParam, limitParam("10", 50)},
+		Body:        SimilarBody{}, NotFound: true, MaxAge: coinAge, Hot: true, Handle: u.getSimilar,
 	}
 }
 

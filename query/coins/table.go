@@ -16,42 +16,42 @@ type TableBody struct {
 
 // TableRow is a coin in the market table, as of the end of a minute. Numbers are in USD, changes in percent.
 type TableRow struct {
-	ID                       string                   `json:"id" example:"bitcoin"`
+	ID                       string                   `json:"id" example:"bitcoin" doc:"Id of the coin"`
 	Symbol                   string                   `json:"symbol" example:"btc" doc:"Lower case"`
-	Name                     string                   `json:"name" example:"Bitcoin"`
+	Name                     string                   `json:"name" example:"Bitcoin" doc:"Name of the coin"`
 	ImageURL                 string                   `json:"imageUrl,omitempty"`
-	CurrentPrice             float64                  `json:"currentPrice" explain:"market/{id}/price"`
+	CurrentPrice             float64                  `json:"currentPrice" explain:"market/{id}/price" doc:"USD"`
 	PriceSource              string                   `json:"priceSource" doc:"median of our venues, or the reference source of the price of a coin that none of them trades"`
-	MarketCap                *float64                 `json:"marketCap,omitempty" explain:"market/{id}/marketCap"`
+	MarketCap                *float64                 `json:"marketCap,omitempty" explain:"market/{id}/marketCap" doc:"Price times circulating supply, USD"`
 	MarketCapRank            int                      `json:"marketCapRank,omitempty" explain:"market/{id}/rank"`
-	FullyDilutedValuation    *float64                 `json:"fullyDilutedValuation,omitempty" explain:"market/{id}/fullyDilutedValuation"`
-	TotalVolume              *float64                 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h"`
-	High24h                  *float64                 `json:"high24h,omitempty" explain:"market/{id}/high24h"`
-	Low24h                   *float64                 `json:"low24h,omitempty" explain:"market/{id}/low24h"`
-	PriceChange24h           *float64                 `json:"priceChange24h,omitempty" explain:"market/{id}/priceChange24h"`
-	PriceChangePercentage1h  *float64                 `json:"priceChangePercentage1h,omitempty" explain:"market/{id}/change1h"`
-	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty" explain:"market/{id}/change24h"`
-	PriceChangePercentage7d  *float64                 `json:"priceChangePercentage7d,omitempty" explain:"market/{id}/change7d"`
-	PriceChangePercentage30d *float64                 `json:"priceChangePercentage30d,omitempty" explain:"market/{id}/change30d"`
-	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty" explain:"market/{id}/circulatingSupply"`
-	TotalSupply              *float64                 `json:"totalSupply,omitempty" explain:"market/{id}/totalSupply"`
+	FullyDilutedValuation    *float64                 `json:"fullyDilutedValuation,omitempty" explain:"market/{id}/fullyDilutedValuation" doc:"Price times maximum supply, or total supply if that is unknown, USD"`
+	TotalVolume              *float64                 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h" doc:"USD, 24 hours"`
+	High24h                  *float64                 `json:"high24h,omitempty" explain:"market/{id}/high24h" doc:"Highest price of the last 24 hours, USD"`
+	Low24h                   *float64                 `json:"low24h,omitempty" explain:"market/{id}/low24h" doc:"Lowest price of the last 24 hours, USD"`
+	PriceChange24h           *float64                 `json:"priceChange24h,omitempty" explain:"market/{id}/priceChange24h" doc:"Change within 24 hours, USD"`
+	PriceChangePercentage1h  *float64                 `json:"priceChangePercentage1h,omitempty" explain:"market/{id}/change1h" doc:"Percent, over 1 hour"`
+	PriceChangePercentage24h *float64                 `json:"priceChangePercentage24h,omitempty" explain:"market/{id}/change24h" doc:"Percent, over 24 hours"`
+	PriceChangePercentage7d  *float64                 `json:"priceChangePercentage7d,omitempty" explain:"market/{id}/change7d" doc:"Percent, over 7 days"`
+	PriceChangePercentage30d *float64                 `json:"priceChangePercentage30d,omitempty" explain:"market/{id}/change30d" doc:"Percent, over 30 days"`
+	CirculatingSupply        *float64                 `json:"circulatingSupply,omitempty" explain:"market/{id}/circulatingSupply" doc:"Units in circulation"`
+	TotalSupply              *float64                 `json:"totalSupply,omitempty" explain:"market/{id}/totalSupply" doc:"Units in existence"`
 	MaxSupply                *query.Nullable[float64] `json:"maxSupply,omitempty" explain:"market/{id}/maxSupply" doc:"null if unlimited"`
-	ATH                      *float64                 `json:"ath,omitempty" explain:"market/{id}/ath"`
-	ATL                      *float64                 `json:"atl,omitempty" explain:"market/{id}/atl"`
+	ATH                      *float64                 `json:"ath,omitempty" explain:"market/{id}/ath" doc:"Highest price ever, USD; absent if no source states one"`
+	ATL                      *float64                 `json:"atl,omitempty" explain:"market/{id}/atl" doc:"Lowest price ever, USD; absent if no source states one"`
 	Sparkline7d              []float64                `json:"sparkline7d,omitempty" explain:"sparkline/{id}/{sparklineUntil}/{left}" doc:"Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"`
 	SparklineUntil           string                   `json:"sparklineUntil,omitempty" format:"date-time" doc:"Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then"`
-	LastUpdated              string                   `json:"lastUpdated" format:"date-time"`
+	LastUpdated              string                   `json:"lastUpdated" format:"date-time" doc:"End of the last minute in which the row changed"`
 }
 
 // TableMeta describes the answer.
 type TableMeta struct {
 	ListMeta
-	Page       int64  `json:"page"`
-	PerPage    int64  `json:"perPage"`
+	Page       int64  `json:"page" doc:"Page number, from 1"`
+	PerPage    int64  `json:"perPage" doc:"Rows per page"`
 	Total      int    `json:"total" doc:"Number of coins on all pages"`
-	TotalPages int64  `json:"totalPages"`
-	Order      string `json:"order"`
-	OrderDir   string `json:"orderDir"`
+	TotalPages int64  `json:"totalPages" doc:"Number of pages"`
+	Order      string `json:"order" doc:"Sort key"`
+	OrderDir   string `json:"orderDir" doc:"Sort direction: asc or desc"`
 }
 
 // tableOrders are what the table can be ordered by, by their values.

@@ -54,7 +54,7 @@ type Correction struct {
 	From        string `json:"from,omitempty" format:"date-time" doc:"Ticks that were received then or later are left out"`
 	To          string `json:"to,omitempty" format:"date-time" doc:"And before this; absent without an end"`
 	Author      string `json:"author" doc:"Who is answerable"`
-	Reason      string `json:"reason"`
+	Reason      string `json:"reason" doc:"Why the ticks are left out, or the exclusion is taken back"`
 	Evidence    string `json:"evidence,omitempty" doc:"Address or text that shows it"`
 	Withdraws   string `json:"withdraws,omitempty" doc:"Exclusion that a withdrawal takes back"`
 	WithdrawnBy string `json:"withdrawnBy,omitempty" doc:"Withdrawal of this exclusion; absent while it holds"`

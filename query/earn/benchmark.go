@@ -30,12 +30,12 @@ type BenchmarkMeta struct {
 // Benchmark is what flexible deposits of USD stablecoins earn, in percent a year.
 type Benchmark struct {
 	AsOf        string   `json:"asOf" format:"date-time" doc:"Midnight (UTC) of the last fixing; if provisional, the end of the last minute"`
-	Segment     string   `json:"segment" enum:"overall,cefi,defi"`
+	Segment     string   `json:"segment" enum:"overall,cefi,defi" doc:"Providers that are included: overall is all, cefi exchanges, defi protocols"`
 	Provisional bool     `json:"provisional" doc:"There is no fixing yet: the figures are current ones"`
 	Median      *float64 `json:"median,omitempty" explain:"earn-benchmark/{segment}/{asOf}/median" doc:"Over providers, one rate each; absent if none is accepted"`
 	TVLWeighted *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/{segment}/{asOf}/tvlWeighted" doc:"Over all providers that report a TVL"`
 	// ProviderCount counts those with a rate.
-	ProviderCount int          `json:"providerCount" explain:"earn-benchmark/{segment}/{asOf}/providerCount"`
+	ProviderCount int          `json:"providerCount" explain:"earn-benchmark/{segment}/{asOf}/providerCount" doc:"Number of providers with an accepted rate"`
 	TVL           *float64     `json:"tvl,omitempty" explain:"earn-benchmark/{segment}/{asOf}/tvl" doc:"USD; total weight of tvlWeighted"`
 	CeFi          CeFiPart     `json:"cefi" doc:"At the same time, over exchanges"`
 	DeFi          DeFiPart     `json:"defi" doc:"At the same time, over protocols"`
@@ -43,7 +43,7 @@ type Benchmark struct {
 	History       []DayRate    `json:"history" doc:"Fixings of the median, oldest first; a day without one is left out"`
 	Current       *CurrentPart `json:"current,omitempty" doc:"The current value, not fixed"`
 	Correction    *Correction  `json:"correction,omitempty" doc:"Present if the last fixing is a correction"`
-	Methodology   uint32       `json:"methodologyVersion"`
+	Methodology   uint32       `json:"methodologyVersion" doc:"Version of the formulas that the values were computed by"`
 }
 
 // Part is a segment at one time. Answers have it in types of the same fields, since each place names its numbers in its own way.
@@ -55,45 +55,45 @@ type Part struct {
 
 // CeFiPart is that of exchanges.
 type CeFiPart struct {
-	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/cefi/{asOf}/median"`
-	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/cefi/{asOf}/tvlWeighted"`
-	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/cefi/{asOf}/providerCount"`
+	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/cefi/{asOf}/median" doc:"Over exchanges, one rate each, percent per year; absent if none is accepted"`
+	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/cefi/{asOf}/tvlWeighted" doc:"Mean weighted by TVL over exchanges that report one, percent per year; absent if none does"`
+	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/cefi/{asOf}/providerCount" doc:"Number of exchanges with an accepted rate"`
 }
 
 // DeFiPart is that of protocols.
 type DeFiPart struct {
-	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/defi/{asOf}/median"`
-	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/defi/{asOf}/tvlWeighted"`
-	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/defi/{asOf}/providerCount"`
+	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/defi/{asOf}/median" doc:"Over protocols, one rate each, percent per year; absent if none is accepted"`
+	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/defi/{asOf}/tvlWeighted" doc:"Mean weighted by TVL over protocols that report one, percent per year; absent if none does"`
+	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/defi/{asOf}/providerCount" doc:"Number of protocols with an accepted rate"`
 }
 
 // CurrentPart is the segment that was asked for, as it is now.
 type CurrentPart struct {
-	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/{segment}/median"`
-	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/{segment}/tvlWeighted"`
-	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/{segment}/providerCount"`
+	Median        *float64 `json:"median,omitempty" explain:"earn-benchmark/{segment}/median" doc:"Over the providers of the segment, one rate each, percent per year; absent if none is accepted"`
+	TVLWeighted   *float64 `json:"tvlWeighted,omitempty" explain:"earn-benchmark/{segment}/tvlWeighted" doc:"Mean weighted by TVL over providers that report one, percent per year; absent if none does"`
+	ProviderCount int      `json:"providerCount" explain:"earn-benchmark/{segment}/providerCount" doc:"Number of providers of the segment with an accepted rate"`
 }
 
 // Delta is how far the median moved; a change since a day without a fixing is left out.
 type Delta struct {
-	Day   *float64 `json:"1d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change1d"`
-	Week  *float64 `json:"7d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change7d"`
-	Month *float64 `json:"30d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change30d"`
+	Day   *float64 `json:"1d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change1d" doc:"Since the fixing of the day before; absent without one"`
+	Week  *float64 `json:"7d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change7d" doc:"Since the fixing of 7 days before; absent without one"`
+	Month *float64 `json:"30d,omitempty" explain:"earn-benchmark/{segment}/{asOf}/change30d" doc:"Since the fixing of 30 days before; absent without one"`
 }
 
 // DayRate is the fixing of a day.
 type DayRate struct {
-	Date       string  `json:"date" format:"date"`
-	Value      float64 `json:"value" explain:"earn-benchmark/{segment}/{date}/median"`
+	Date       string  `json:"date" format:"date" doc:"Day (UTC) that begins with the fixing"`
+	Value      float64 `json:"value" explain:"earn-benchmark/{segment}/{date}/median" doc:"Median of the fixing, percent per year"`
 	Supersedes string  `json:"supersedes,omitempty" doc:"The fixing that this correction supersedes, as date/segment/revision"`
 }
 
 // Correction reports what a fixing takes the place of.
 type Correction struct {
-	Revision   int    `json:"revision"`
-	Supersedes string `json:"supersedes" example:"2026-01-31/overall/0"`
-	Reason     string `json:"reason"`
-	WrittenAt  string `json:"writtenAt" format:"date-time"`
+	Revision   int    `json:"revision" doc:"Number of the correction of this fixing, from 1"`
+	Supersedes string `json:"supersedes" example:"2026-01-31/overall/0" doc:"The fixing that it supersedes, as date/segment/revision"`
+	Reason     string `json:"reason" doc:"Why the fixing was corrected"`
+	WrittenAt  string `json:"writtenAt" format:"date-time" doc:"End of the minute in which the correction was written"`
 }
 
 func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer, error) {

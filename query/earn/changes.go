@@ -24,20 +24,20 @@ type ChangesBody struct {
 // ChangesMeta describes changes.
 type ChangesMeta struct {
 	query.Meta
-	Since     string `json:"since" format:"date-time"`
+	Since     string `json:"since" format:"date-time" doc:"Start of the range"`
 	Truncated bool   `json:"truncated,omitempty" doc:"There are further, older changes in the range"`
 }
 
 // Change is a term that changed.
 type Change struct {
 	Time      string `json:"time" format:"date-time" doc:"End of the minute in which it was reported"`
-	ProductID string `json:"productId"`
+	ProductID string `json:"productId" doc:"The product, as provider:coin:category"`
 	VariantID string `json:"variantId,omitempty" doc:"Absent if the whole product opened or closed"`
 	Provider  string `json:"provider"`
 	CoinID    string `json:"coinId"`
 	Symbol    string `json:"symbol"`
-	Category  string `json:"category" enum:"lending,staking"`
-	Field     string `json:"field" enum:"status,cap,min,lockup,notice,tiers,payout,promo,countries"`
+	Category  string `json:"category" enum:"lending,staking" doc:"Whether the coin is lent or staked"`
+	Field     string `json:"field" enum:"status,cap,min,lockup,notice,tiers,payout,promo,countries" doc:"The term that changed; of tiers only the bounds are compared"`
 	Before    string `json:"before,omitempty" doc:"Absent if there was none"`
 	After     string `json:"after,omitempty" doc:"Absent if there is none now"`
 }

@@ -20,7 +20,7 @@ const (
 
 // ProductsBody answers GET /api/v1/earn/products.
 type ProductsBody struct {
-	Products []Product `json:"products"`
+	Products []Product `json:"products" doc:"Open ones first, sorted by confidence, then by rate"`
 	Meta     ListMeta  `json:"meta"`
 }
 
@@ -29,12 +29,12 @@ type ListMeta struct {
 	query.Meta
 	query.AgeMeta
 	Total  int `json:"total" doc:"Number of products without limit and offset"`
-	Offset int `json:"offset"`
+	Offset int `json:"offset" doc:"Products that were skipped"`
 }
 
 // ProductBody answers GET /api/v1/earn/products/{productId}.
 type ProductBody struct {
-	Product Product     `json:"product"`
+	Product Product     `json:"product" doc:"The product with its variants"`
 	Meta    ProductMeta `json:"meta"`
 }
 
@@ -46,59 +46,59 @@ type ProductMeta struct {
 
 // Product is what a provider pays for a coin in a category.
 type Product struct {
-	ProductID    string    `json:"productId" example:"aave-v3:usd-coin:lending"`
+	ProductID    string    `json:"productId" example:"aave-v3:usd-coin:lending" doc:"provider:coin:category; never changes"`
 	Provider     string    `json:"provider"`
 	ProviderName string    `json:"providerName,omitempty"`
-	Segment      string    `json:"segment" enum:"cefi,defi"`
+	Segment      string    `json:"segment" enum:"cefi,defi" doc:"cefi: an exchange; defi: any other provider"`
 	CoinID       string    `json:"coinId"`
 	Symbol       string    `json:"symbol"`
-	Category     string    `json:"category" enum:"lending,staking"`
+	Category     string    `json:"category" enum:"lending,staking" doc:"Whether the coin is lent or staked"`
 	Status       string    `json:"status" enum:"open,silent,closed" doc:"silent: its source no longer responds"`
 	Variants     []Variant `json:"variants" doc:"Open ones first, sorted by confidence, then by rate"`
 }
 
 // Variant is one way to take a product.
 type Variant struct {
-	VariantID        string    `json:"variantId"`
-	Status           string    `json:"status" enum:"open,silent,replaced,closed"`
+	VariantID        string    `json:"variantId" doc:"source:pool or source:pool:term; never changes"`
+	Status           string    `json:"status" enum:"open,silent,replaced,closed" doc:"silent: its source no longer responds; replaced: now under another source or coin; closed: no longer offered"`
 	Rate             float64   `json:"rate" explain:"earn/{productId}/{variantId}/rate" doc:"Percent per year, compounded (APY); equal to apy"`
 	BaseRate         float64   `json:"baseRate" explain:"earn/{productId}/{variantId}/baseRate" doc:"Without rewards in other tokens; the lowest of the tiers"`
 	MaxRate          float64   `json:"maxRate" explain:"earn/{productId}/{variantId}/maxRate" doc:"The highest of the tiers"`
-	APR              float64   `json:"apr" explain:"earn/{productId}/{variantId}/apr"`
-	APY              float64   `json:"apy" explain:"earn/{productId}/{variantId}/apy"`
+	APR              float64   `json:"apr" explain:"earn/{productId}/{variantId}/apr" doc:"Percent per year, not compounded (APR); equal to apy if the source reported an APY"`
+	APY              float64   `json:"apy" explain:"earn/{productId}/{variantId}/apy" doc:"Percent per year, compounded (APY)"`
 	RewardRate       *float64  `json:"rewardRate,omitempty" explain:"earn/{productId}/{variantId}/rewardRate" doc:"The part paid in other tokens"`
 	Compounding      string    `json:"compounding,omitempty" doc:"Assumed compounding frequency of an APR; absent if the source reported an APY"`
 	Term             string    `json:"term,omitempty" doc:"flexible, or a number of days such as 30d"`
-	LockupDays       *float64  `json:"lockupDays,omitempty" explain:"earn/{productId}/{variantId}/lockupDays"`
-	Tiers            []Tier    `json:"tiers"`
+	LockupDays       *float64  `json:"lockupDays,omitempty" explain:"earn/{productId}/{variantId}/lockupDays" doc:"Days for which a deposit is bound"`
+	Tiers            []Tier    `json:"tiers" doc:"Rates of parts of the amount; empty if the source reports none"`
 	MinDeposit       *float64  `json:"minDeposit,omitempty" explain:"earn/{productId}/{variantId}/minDeposit" doc:"Units of the coin"`
 	Cap              *float64  `json:"cap,omitempty" explain:"earn/{productId}/{variantId}/cap" doc:"Units of the coin; for protocols, the remaining capacity"`
-	Payout           string    `json:"payout,omitempty"`
+	Payout           string    `json:"payout,omitempty" doc:"How often earnings are paid, as the source states it, such as daily"`
 	WithdrawalNotice *float64  `json:"withdrawalNotice,omitempty" explain:"earn/{productId}/{variantId}/withdrawalNotice" doc:"Days"`
 	TVL              *float64  `json:"tvl,omitempty" explain:"earn/{productId}/{variantId}/tvl" doc:"USD"`
-	Promo            bool      `json:"promo"`
+	Promo            bool      `json:"promo" doc:"Offered for a limited time or to some users"`
 	Confidence       float64   `json:"confidence" explain:"earn/{productId}/{variantId}/confidence" doc:"0 to 1"`
-	Collection       string    `json:"collection" enum:"api"`
+	Collection       string    `json:"collection" enum:"api" doc:"How it was read: api, from an interface of the source"`
 	VerifiedAt       string    `json:"verifiedAt" format:"date-time" doc:"When the source last reported it; updated at least hourly"`
-	Countries        Countries `json:"countries"`
+	Countries        Countries `json:"countries" doc:"As reported by the source, and by the terms of the exchange; both empty where neither states any"`
 	Source           string    `json:"source" doc:"The source that reported it"`
 	Pool             string    `json:"pool,omitempty" doc:"The product's id at the source"`
-	Name             string    `json:"name,omitempty"`
-	Chain            string    `json:"chain,omitempty"`
+	Name             string    `json:"name,omitempty" doc:"What the source calls the product"`
+	Chain            string    `json:"chain,omitempty" doc:"Blockchain, as the source names it; absent off chain"`
 }
 
 // Tier is the rate of the part of an amount between two bounds, in units of the coin.
 type Tier struct {
-	From float64  `json:"from" explain:"earn/{productId}/{variantId}/tiers/{from}/from"`
+	From float64  `json:"from" explain:"earn/{productId}/{variantId}/tiers/{from}/from" doc:"Lower bound, units of the coin; 0 if the source reports none"`
 	To   *float64 `json:"to,omitempty" explain:"earn/{productId}/{variantId}/tiers/{from}/to" doc:"Absent if there is no upper bound"`
-	Rate float64  `json:"rate" explain:"earn/{productId}/{variantId}/tiers/{from}/rate"`
-	APR  float64  `json:"apr" explain:"earn/{productId}/{variantId}/tiers/{from}/apr"`
+	Rate float64  `json:"rate" explain:"earn/{productId}/{variantId}/tiers/{from}/rate" doc:"Percent per year, compounded (APY)"`
+	APR  float64  `json:"apr" explain:"earn/{productId}/{variantId}/tiers/{from}/apr" doc:"Percent per year, not compounded (APR)"`
 }
 
 // Countries are by ISO 3166 code: as the source reports, and by the terms of the exchange; both empty where neither states any.
 type Countries struct {
-	Allow []string `json:"allow"`
-	Deny  []string `json:"deny"`
+	Allow []string `json:"allow" doc:"Only these countries, by ISO 3166 code, without those in deny; empty for all"`
+	Deny  []string `json:"deny" doc:"Not these countries, by ISO 3166 code"`
 }
 
 func (u *Unit) getProducts(ctx context.Context, r *query.Request) (query.Answer, error) {
@@ -214,7 +214,14 @@ func (u *Unit) countries(v *eventsv1.EarnVariant) Countries {
 	case len(c.Allow) == 0:
 		c.Allow = slices.Sorted(slices.Values(venue.Serves))
 	default:
-		c.Allow = slices.DeleteFunc(slices.Clone(c.Allow), func(code string) bool { return !slices.Contains(venue.Serves, code) })
+		both := slices.DeleteFunc(slices.Clone(c.Allow), func(code string) bool { return !slices.Contains(venue.Serves, code) })
+		if len(both) == 0 { // nobody is served, and an empty list would mean everybody
+			c.Deny = slices.Concat(c.Deny, c.Allow)
+			slices.Sort(c.Deny)
+			c.Deny = slices.Compact(c.Deny)
+		} else {
+			c.Allow = both
+		}
 	}
 	return c
 }

@@ -16,7 +16,7 @@ func newFixture(t testing.TB) *querytest.Fixture {
 		"other-tether,USDT,Other Tether,5,token,,")
 	w := querytest.NewFixture(t, coins)
 	w.Open(enginetest.Migrated(t))
-	w.Serve(earn.New(coins, w.Catalog, w.History(), []views.Provider{{Slug: "okx", Refuses: []string{"US", "CA"}}}).Endpoints())
+	w.Serve(earn.New(coins, w.Catalog, w.History(), []views.Provider{{Slug: "okx", Refuses: []string{"US", "CA"}}, {Slug: "kraken", Serves: []string{"CH", "DE"}}}).Endpoints())
 	return w
 }
 

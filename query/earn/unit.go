@@ -101,7 +101,9 @@ func (u *Unit) Endpoints() []query.Endpoint {
 		},
 		{
 			Method: http.MethodGet, Path: "/api/v1/earn/products/{productId}", ID: "getEarnProduct", Tool: "get_earn_product", Tag: tag,
-			Summary: "One earn product, current or as of a past time", NotFound: true,
+			Summary:     "One earn product, current or as of a past time",
+			Description: "Open variants come first, by confidence, then by rate.",
+			NotFound:    true,
 			Params: []query.Param{
 				{Name: "productId", In: query.Path, Kind: query.Text, Required: true, MaxLength: 256, Example: "aave-v3:usd-coin:lending", Doc: "provider:coin:category, as in the list of products."},
 				asOfParam,
@@ -124,7 +126,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 
 var (
 	coinParam     = query.CoinParam("symbol", query.Query, "USDC")
-	asOfParam     = query.AsOfParam("Point in time: what minutes had that had ended a minute before. Default: now.")
+	asOfParam     = query.AsOfParam("Point in time. It has what minutes had that had ended a minute before; default: now.")
 	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
 )
 

@@ -10,7 +10,7 @@ import (
 )
 
 // answers.json is written by `go test ./deploy/e2e -run TestDemoAnswersAsTheDocumentShows -update`: bodies of successes by the name of
-// their operation, with the first elements of long lists only. samples.json is written by `make clients`: by operation, then by language.
+// their operation, with the first elements of long lists only, and texts by the name of their operation and their media type. samples.json is written by `make clients`: by operation, then by language.
 var (
 	//go:embed answers.json
 	answersFile []byte
@@ -31,6 +31,19 @@ func read[T any](file []byte) map[string]T {
 
 // Answer is the JSON of an operation's example, nil where it has none. Safe for concurrent use; the caller must not change it.
 func Answer(operation string) json.RawMessage { return answers()[operation] }
+
+// Text is an operation's example in a media type that is text, such as lines of JSON; empty where it has none. Safe for concurrent use.
+func Text(operation, media string) string {
+	encoded, ok := answers()[operation+" "+media]
+	if !ok {
+		return ""
+	}
+	var text string
+	if err := json.Unmarshal(encoded, &text); err != nil {
+		panic(fmt.Sprintf("examples: %s in %s: %v", operation, media, err)) // they are a part of the program
+	}
+	return text
+}
 
 // Sample is how an operation is asked in one language, as x-codeSamples of OpenAPI documents have it.
 type Sample struct {

@@ -26,14 +26,14 @@ type Node struct {
 
 // Method is the rule that makes a number.
 type Method struct {
-	Name    string `json:"name" example:"median"`
-	Version uint32 `json:"version"`
+	Name    string `json:"name" example:"median" doc:"Name of the rule"`
+	Version uint32 `json:"version" doc:"Version of the rule"`
 	Formula string `json:"formula" doc:"In terms of the inputs"`
 }
 
 // LeftOut counts inputs.
 type LeftOut struct {
-	Count int      `json:"count"`
+	Count int      `json:"count" doc:"Number of inputs that are not shown"`
 	Sum   *float64 `json:"sum,omitempty" doc:"Of their values, if the method adds them"`
 }
 
@@ -41,7 +41,7 @@ type LeftOut struct {
 type Place struct {
 	Topic     string `json:"topic" example:"prices.v1"`
 	Partition int32  `json:"partition"`
-	Offset    int64  `json:"offset"`
+	Offset    int64  `json:"offset" doc:"Offset of the record in its partition"`
 	Href      string `json:"href" example:"/api/v1/log/prices.v1/0/17" doc:"Where the record is answered"`
 }
 

@@ -20,7 +20,7 @@ type ListBody struct {
 type List struct {
 	Currencies   []Currency `json:"currencies" doc:"Sorted by code"`
 	Count        int        `json:"count"`
-	BaseCurrency string     `json:"baseCurrency" enum:"USD"`
+	BaseCurrency string     `json:"baseCurrency" enum:"USD" doc:"Rates are per one unit of this currency"`
 }
 
 // CurrencyBody answers GET /api/v1/fiat/{symbol}.
@@ -37,7 +37,7 @@ type RatesBody struct {
 
 // Rates is what one US dollar costs in each currency.
 type Rates struct {
-	BaseCurrency string             `json:"baseCurrency" enum:"USD"`
+	BaseCurrency string             `json:"baseCurrency" enum:"USD" doc:"Rates are per one unit of this currency"`
 	Rates        map[string]float64 `json:"rates" explain:"fiat/{key}" doc:"Units per US dollar, by currency code"`
 	Count        int                `json:"count"`
 	Timestamp    string             `json:"timestamp" format:"date-time" doc:"Time of the newest rate"`

@@ -12,10 +12,10 @@ import (
 
 // Currency is what one US dollar costs in a currency.
 type Currency struct {
-	ID           string   `json:"id" example:"eur"`
-	Symbol       string   `json:"symbol" example:"EUR"`
-	Name         string   `json:"name" example:"Euro"`
-	CoinType     string   `json:"coinType" enum:"fiat"`
+	ID           string   `json:"id" example:"eur" doc:"Currency code in lower case"`
+	Symbol       string   `json:"symbol" example:"EUR" doc:"Currency code (ISO 4217)"`
+	Name         string   `json:"name" example:"Euro" doc:"Name of the currency"`
+	CoinType     string   `json:"coinType" enum:"fiat" doc:"Always fiat"`
 	ExchangeRate float64  `json:"exchangeRate" explain:"fiat/{symbol}" doc:"Units of the currency per US dollar: the median of the accepted sources"`
 	LastFiatSync string   `json:"lastFiatSync,omitempty" format:"date-time" doc:"When a source of exchange rates was last polled"`
 	CreatedAt    string   `json:"createdAt,omitempty" format:"date-time" doc:"When a source first reported a rate for this currency"`
@@ -32,12 +32,12 @@ type DetailedCurrency struct {
 
 // Input is what one source reports of a currency.
 type Input struct {
-	Source      string   `json:"source"`
+	Source      string   `json:"source" doc:"Slug of the source"`
 	Rate        float64  `json:"rate" doc:"Units of the currency per US dollar"`
 	Date        string   `json:"date" doc:"The day the rate is for"`
-	UpdatedAt   string   `json:"updatedAt" format:"date-time"`
+	UpdatedAt   string   `json:"updatedAt" format:"date-time" doc:"Time of the rate; for a daily rate, the start of its day"`
 	Daily       bool     `json:"daily" doc:"Published once per business day"`
-	Accepted    bool     `json:"accepted"`
+	Accepted    bool     `json:"accepted" doc:"Whether it counts in the exchange rate"`
 	Reason      string   `json:"reason,omitempty" enum:"stale,outlier,repeats" doc:"Why the rate is not accepted: too old, more than 50% away from the median, or computed from other sources that are accepted themselves"`
 	Providers   []string `json:"providers,omitempty" doc:"The sources it was computed from"`
 	Attribution string   `json:"attribution,omitempty" doc:"Attribution to show with the rate"`
@@ -45,8 +45,8 @@ type Input struct {
 
 // Attribution is what a source wants shown with its rates.
 type Attribution struct {
-	Source string `json:"source"`
-	Text   string `json:"text"`
+	Source string `json:"source" doc:"Slug of the source"`
+	Text   string `json:"text" doc:"Attribution to show"`
 }
 
 // Meta describes an answer.

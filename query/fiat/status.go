@@ -16,7 +16,7 @@ type StatsBody struct {
 
 // Stats counts the currencies.
 type Stats struct {
-	TotalCurrencies int    `json:"totalCurrencies"`
+	TotalCurrencies int    `json:"totalCurrencies" doc:"Number of currencies with a rate, the US dollar among them"`
 	LastUpdate      string `json:"lastUpdate" format:"date-time" doc:"Time of the newest rate"`
 	StaleCurrencies int    `json:"staleCurrencies" doc:"Currencies for which no source has a fresh rate"`
 }
@@ -33,15 +33,16 @@ type Status struct {
 	LastSync        string `json:"lastSync,omitempty" format:"date-time" doc:"When a source of exchange rates was last polled; absent before the first poll"`
 	NextSync        string `json:"nextSync,omitempty" format:"date-time" doc:"lastSync plus the interval"`
 	IntervalSeconds int64  `json:"intervalSeconds" doc:"Polling interval of the most frequently polled source; central banks are polled hourly"`
-	Statistics      Stats  `json:"statistics"`
+	Statistics      Stats  `json:"statistics" doc:"Number of currencies, and time of the newest rate"`
 }
 
 func (u *Unit) stats() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/stats", ID: "getFiatStats", Tag: tag,
-		Summary: "Number of currencies, and how many have no fresh rate",
-		Params:  []query.Param{asOfParam},
-		Body:    StatsBody{}, Hot: true, Handle: u.getStats,
+		Summary:     "Number of currencies, and how many have no fresh rate",
+		Description: "Counts every currency with a known name that a source has published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one.",
+		Params:      []query.Param{asOfParam},
+		Body:        StatsBody{}, Hot: true, Handle: u.getStats,
 	}
 }
 
@@ -58,9 +59,10 @@ func (c *current) stats() Stats {
 func (u *Unit) status() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/fiat/status", ID: "getFiatStatus", Tag: tag,
-		Summary: "Time of the last and of the next poll of exchange rates",
-		Params:  []query.Param{asOfParam},
-		Body:    StatusBody{}, Hot: true, Handle: u.getStatus,
+		Summary:     "Time of the last and of the next poll of exchange rates",
+		Description: "Times come from the log: the last poll is that of any source of exchange rates, and the next one follows it by the shortest interval of the sources.",
+		Params:      []query.Param{asOfParam},
+		Body:        StatusBody{}, Hot: true, Handle: u.getStatus,
 	}
 }
 

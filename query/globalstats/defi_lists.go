@@ -20,7 +20,7 @@ type DefiLending struct {
 	TotalBorrowed        float64      `json:"totalBorrowed" explain:"defi/lendingBorrowed" doc:"USD borrowed from lending protocols"`
 	Utilization          *float64     `json:"utilization,omitempty" explain:"defi/lendingUtilization" doc:"totalBorrowed / (totalTvl + totalBorrowed), percent"`
 	AverageSupplyAPY     *float64     `json:"averageSupplyApy,omitempty" explain:"defi/averageSupplyApy" doc:"Each rate counted once"`
-	MedianSupplyAPY      *float64     `json:"medianSupplyApy,omitempty" explain:"defi/medianSupplyApy"`
+	MedianSupplyAPY      *float64     `json:"medianSupplyApy,omitempty" explain:"defi/medianSupplyApy" doc:"Each rate counted once, percent"`
 	TVLWeightedSupplyAPY *float64     `json:"tvlWeightedSupplyApy,omitempty" explain:"defi/lendingApy" doc:"Weighted by the amount supplied, where known"`
 	AverageBorrowAPY     *float64     `json:"averageBorrowApy,omitempty" explain:"defi/averageBorrowApy" doc:"Each rate counted once"`
 	ProtocolCount        uint32       `json:"protocolCount" explain:"defi/lendingProtocolCount" doc:"Number of lending protocols"`
@@ -31,8 +31,8 @@ type DefiLending struct {
 
 // DefiLender is a protocol that lends.
 type DefiLender struct {
-	Slug        string   `json:"slug" example:"aave-v3"`
-	Name        string   `json:"name"`
+	Slug        string   `json:"slug" example:"aave-v3" doc:"Slug of the protocol"`
+	Name        string   `json:"name" doc:"Name of the protocol"`
 	Chains      []string `json:"chains" doc:"Sorted by TVL, descending"`
 	TVL         float64  `json:"tvl" explain:"defi/lending/{slug}/tvl" doc:"USD"`
 	Change24h   *float64 `json:"change24h,omitempty" explain:"defi/lending/{slug}/change24h" doc:"Percent, as reported by the source"`
@@ -55,9 +55,10 @@ type LentAsset struct {
 func (d *Defi) lending() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/lending", ID: "getDefiLending", Tag: tag,
-		Summary: "DeFi lending: the largest protocols and coins, and their yields, current or as of a past time",
-		Params:  []query.Param{defiAsOfParam},
-		Body:    DefiLendingBody{}, Hot: true, Handle: d.getLending,
+		Summary:     "DeFi lending: the largest protocols and coins, and their yields, current or as of a past time",
+		Description: "DefiLlama's protocols of the category Lending, with rates of protocols on chains that were reported within the last two hours. Yields of a protocol or coin are weighted by the amount supplied or borrowed, where known.",
+		Params:      []query.Param{defiAsOfParam},
+		Body:        DefiLendingBody{}, Hot: true, Handle: d.getLending,
 	}
 }
 
@@ -101,8 +102,8 @@ type DefiStaking struct {
 
 // DefiStaker is a protocol that stakes.
 type DefiStaker struct {
-	Slug        string   `json:"slug" example:"lido"`
-	Name        string   `json:"name"`
+	Slug        string   `json:"slug" example:"lido" doc:"Slug of the protocol"`
+	Name        string   `json:"name" doc:"Name of the protocol"`
 	Symbol      string   `json:"symbol,omitempty" doc:"Of the protocol's own token"`
 	TVL         float64  `json:"tvl" explain:"defi/staking/{slug}/tvl" doc:"USD"`
 	APY         *float64 `json:"apy,omitempty" explain:"defi/staking/{slug}/apy" doc:"Percent"`
@@ -111,7 +112,7 @@ type DefiStaker struct {
 
 // StakedChain is a chain on which something is staked.
 type StakedChain struct {
-	Chain        string   `json:"chain" example:"Ethereum"`
+	Chain        string   `json:"chain" example:"Ethereum" doc:"Name of the chain"`
 	CoinID       string   `json:"coinId,omitempty" doc:"The chain's own coin" example:"ethereum"`
 	TVL          float64  `json:"tvl" explain:"defi/staking/chains/{chain}/tvl" doc:"USD"`
 	APY          *float64 `json:"apy,omitempty" explain:"defi/staking/chains/{chain}/apy" doc:"Percent"`
@@ -122,9 +123,10 @@ type StakedChain struct {
 func (d *Defi) staking() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/staking", ID: "getDefiStaking", Tag: tag,
-		Summary: "DeFi staking: the largest protocols and chains, and their yields, current or as of a past time",
-		Params:  []query.Param{defiAsOfParam},
-		Body:    DefiStakingBody{}, Hot: true, Handle: d.getStaking,
+		Summary:     "DeFi staking: the largest protocols and chains, and their yields, current or as of a past time",
+		Description: "DefiLlama's protocols of the categories Liquid Staking and Staking Pool, not those of restaking, with rates that were reported within the last two hours. Yields of a protocol or chain are weighted by the amount staked, where known.",
+		Params:      []query.Param{defiAsOfParam},
+		Body:        DefiStakingBody{}, Hot: true, Handle: d.getStaking,
 	}
 }
 
@@ -166,8 +168,8 @@ type DefiBorrowing struct {
 
 // DefiCreditor is a protocol that is owed something.
 type DefiCreditor struct {
-	Slug                   string   `json:"slug" example:"aave-v3"`
-	Name                   string   `json:"name"`
+	Slug                   string   `json:"slug" example:"aave-v3" doc:"Slug of the protocol"`
+	Name                   string   `json:"name" doc:"Name of the protocol"`
 	Debt                   float64  `json:"debt" explain:"defi/borrowing/{slug}/debt" doc:"USD"`
 	Collateral             *float64 `json:"collateral,omitempty" explain:"defi/borrowing/{slug}/collateral" doc:"USD"`
 	CollateralizationRatio *float64 `json:"collateralizationRatio,omitempty" explain:"defi/borrowing/{slug}/collateralizationRatio" doc:"Percent"`
@@ -186,9 +188,10 @@ type BorrowedAsset struct {
 func (d *Defi) borrowing() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/borrowing", ID: "getDefiBorrowing", Tag: tag,
-		Summary: "DeFi borrowing: debt, collateral and rates, current or as of a past time",
-		Params:  []query.Param{defiAsOfParam},
-		Body:    DefiBorrowingBody{}, Hot: true, Handle: d.getBorrowing,
+		Summary:     "DeFi borrowing: debt, collateral and rates, current or as of a past time",
+		Description: "All of DefiLlama's protocols with borrowed amounts, exchanges left out, and rates of protocols on chains that were reported within the last two hours. Rates of a protocol or coin are weighted by the debt, where known.",
+		Params:      []query.Param{defiAsOfParam},
+		Body:        DefiBorrowingBody{}, Hot: true, Handle: d.getBorrowing,
 	}
 }
 

@@ -30,7 +30,7 @@ type FearGreedBody struct {
 // FearGreed is an index from 0, extreme fear, to 100, extreme greed.
 type FearGreed struct {
 	Value           uint32        `json:"value" explain:"fear-greed" doc:"0 to 100"`
-	Classification  string        `json:"classification" example:"Fear"`
+	Classification  string        `json:"classification" example:"Fear" doc:"The value in words, from Extreme Fear to Extreme Greed"`
 	Timestamp       int64         `json:"timestamp" doc:"Unix seconds; for a daily value, the start of its day"`
 	UpdatedAt       string        `json:"updatedAt" format:"date-time" doc:"The same as a time"`
 	TimeUntilUpdate int64         `json:"timeUntilUpdate" doc:"Seconds until the next value, from the start of the current minute"`
@@ -42,14 +42,14 @@ type FearGreed struct {
 
 // Point is a value of a series.
 type Point struct {
-	Timestamp string  `json:"timestamp" format:"date-time"`
-	Value     float64 `json:"value" explain:"fear-greed/days/{timestamp}"`
+	Timestamp string  `json:"timestamp" format:"date-time" doc:"Start of the day that the value is of"`
+	Value     float64 `json:"value" explain:"fear-greed/days/{timestamp}" doc:"0 to 100"`
 }
 
 // OwnFearGreed is our own index and what it is the mean of.
 type OwnFearGreed struct {
-	Value          uint32             `json:"value" explain:"fear-greed/computed"`
-	Classification string             `json:"classification"`
+	Value          uint32             `json:"value" explain:"fear-greed/computed" doc:"0 to 100"`
+	Classification string             `json:"classification" doc:"The value in words, from Extreme Fear to Extreme Greed"`
 	Components     map[string]float64 `json:"components" explain:"fear-greed/computed/{key}" doc:"Each from 0 to 100"`
 	Timestamp      int64              `json:"timestamp" doc:"Unix seconds"`
 }

@@ -34,9 +34,10 @@ type Metrics struct {
 func (u *Unit) metrics() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics", ID: "getGlobalMetrics", Tag: tag,
-		Summary: "Totals and dominance of the whole market, current or as of a past time",
-		Params:  []query.Param{asOfParam},
-		Body:    MetricsBody{}, NotFound: true, Hot: true, Handle: u.getMetrics,
+		Summary:     "Totals and dominance of the whole market, current or as of a past time",
+		Description: "Computed once per minute over all coins with a known price and supply; changes are against 24 hours before and absent if that is not known.",
+		Params:      []query.Param{asOfParam},
+		Body:        MetricsBody{}, NotFound: true, Hot: true, Handle: u.getMetrics,
 	}
 }
 

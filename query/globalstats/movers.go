@@ -32,16 +32,16 @@ type MoversBody struct {
 
 // MoversData holds segments of the market.
 type MoversData struct {
-	Movers    []Segment `json:"movers"`
-	Segments  int       `json:"segments"`
+	Movers    []Segment `json:"movers" doc:"Segments by rank, each with its gainers and losers"`
+	Segments  int       `json:"segments" doc:"Number of segments"`
 	Timestamp int64     `json:"timestamp" doc:"Unix seconds"`
 }
 
 // MoversToolBody is the tool's form, of one segment.
 type MoversToolBody struct {
-	RankRange string  `json:"rankRange"`
-	Gainers   []Mover `json:"gainers"`
-	Losers    []Mover `json:"losers"`
+	RankRange string  `json:"rankRange" doc:"Ranks by market cap that are included; all for every ranked coin"`
+	Gainers   []Mover `json:"gainers" doc:"Largest gain first"`
+	Losers    []Mover `json:"losers" doc:"Largest loss first"`
 	MoversTotals
 	Timestamp int64 `json:"timestamp" doc:"Unix seconds"`
 	Meta      Meta  `json:"meta"`
@@ -56,7 +56,7 @@ type MoversTotals struct {
 
 // Segment is what moved most of a segment of ranks.
 type Segment struct {
-	RankRange string  `json:"rankRange" example:"1-50"`
+	RankRange string  `json:"rankRange" example:"1-50" doc:"Ranks by market cap that are included; all for every ranked coin"`
 	Gainers   []Mover `json:"gainers" doc:"Largest gain first"`
 	Losers    []Mover `json:"losers" doc:"Largest loss first"`
 	MoversTotals
@@ -65,8 +65,8 @@ type Segment struct {
 
 // FlatSegment is what moved most of the 250 largest coins, gainers first.
 type FlatSegment struct {
-	RankRange string      `json:"rankRange"`
-	Movers    []FlatMover `json:"movers"`
+	RankRange string      `json:"rankRange" doc:"Ranks by market cap that are included: always 1-250"`
+	Movers    []FlatMover `json:"movers" doc:"Gainers, largest gain first, then losers, largest loss first"`
 	MoversTotals
 	Timestamp int64 `json:"timestamp" doc:"Unix seconds"`
 }
@@ -74,17 +74,17 @@ type FlatSegment struct {
 // FlatMover is a mover of either side.
 type FlatMover struct {
 	Mover
-	IsGainer bool `json:"isGainer"`
+	IsGainer bool `json:"isGainer" doc:"Whether the coin rose; false if it fell"`
 }
 
 // Mover is a coin that rose or fell within 24 hours.
 type Mover struct {
 	RankInSegment  int      `json:"rankInSegment" doc:"Among the gainers, or the losers, of the segment; 1 is the largest change"`
-	ID             string   `json:"id" example:"bitcoin"`
+	ID             string   `json:"id" example:"bitcoin" doc:"Id of the coin"`
 	Slug           string   `json:"slug" doc:"Equal to id"`
-	Symbol         string   `json:"symbol" example:"btc"`
-	Name           string   `json:"name"`
-	Logo           string   `json:"logo,omitempty"`
+	Symbol         string   `json:"symbol" example:"btc" doc:"Symbol of the coin, in lower case"`
+	Name           string   `json:"name" doc:"Name of the coin"`
+	Logo           string   `json:"logo,omitempty" doc:"URL of the coin's logo; absent if none is known"`
 	Price          float64  `json:"price" explain:"market/{id}/price" doc:"USD"`
 	PriceChange24h float64  `json:"priceChange24h" explain:"market/{id}/change24h" doc:"Percent"`
 	MarketCap      *float64 `json:"marketCap,omitempty" explain:"market/{id}/marketCap" doc:"USD"`
@@ -113,7 +113,8 @@ var (
 func (u *Unit) movers() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/movers", ID: "getMovers", Tool: "top_movers", Tag: tag,
-		Summary: "Largest gainers and losers within 24 hours",
+		Summary:     "Largest gainers and losers within 24 hours",
+		Description: "The largest change first; each segment is paged by itself.",
 		Params: []query.Param{{Name: "segment", Kind: query.Text, Example: "1-50",
 			Allowed: append([]string{"top50", "top100", "top250", "all", "1-100", flatRange}, rangeNames()...),
 			Doc:     "Rank segment by market cap. Default: in the tool view " + toolSegment + ", in the reference view all three segments."},
@@ -144,7 +145,8 @@ func (u *Unit) getMovers(_ context.Context, r *query.Request) (query.Answer, err
 func (u *Unit) moversOf() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/movers/{rankRange}", ID: "getMoversOfRanks", Tag: tag,
-		Summary: "Largest gainers and losers within 24 hours in one rank segment",
+		Summary:     "Largest gainers and losers within 24 hours in one rank segment",
+		Description: "Ranked coins with a known change and the minimum volume, the largest change first. Limit and offset apply to gainers and to losers separately; 1-250 has both in one list, gainers first.",
 		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Example: "1-50",
 			Allowed: append(rangeNames(), flatRange, schemas.AllRanks.String()),
 			Doc:     "Ranks by market cap; " + flatRange + " answers one list of both sides, all every segment."},

@@ -18,22 +18,22 @@ type SentimentBody struct {
 
 // SentimentData holds the segments of the market.
 type SentimentData struct {
-	Sentiment []Sentiment `json:"sentiment"`
-	Segments  int         `json:"segments"`
+	Sentiment []Sentiment `json:"sentiment" doc:"Segments by rank"`
+	Segments  int         `json:"segments" doc:"Number of segments, without overall"`
 	Overall   *Sentiment  `json:"overall,omitempty" doc:"All ranked coins"`
 	Timestamp int64       `json:"timestamp" doc:"Unix seconds"`
 }
 
 // Sentiment is how many coins of a segment rose and fell within 24 hours.
 type Sentiment struct {
-	RankRange        string   `json:"rankRange" example:"1-50"`
+	RankRange        string   `json:"rankRange" example:"1-50" doc:"Ranks by market cap that are included; all for every ranked coin"`
 	Positive         uint32   `json:"positive" explain:"sentiment/{rankRange}/positive" doc:"Coins that rose"`
 	Negative         uint32   `json:"negative" explain:"sentiment/{rankRange}/negative" doc:"Coins that fell"`
 	Neutral          uint32   `json:"neutral" explain:"sentiment/{rankRange}/neutral" doc:"Coins whose price did not change"`
 	Total            uint32   `json:"total" explain:"sentiment/{rankRange}/total" doc:"Coins with a known change"`
 	Moved            uint32   `json:"moved" explain:"sentiment/{rankRange}/moved" doc:"Coins that rose or fell"`
 	SentimentRatio   float64  `json:"sentimentRatio" explain:"sentiment/{rankRange}/sentimentRatio" doc:"0 to 1: rising coins as a share of those that rose or fell; 0.5 if none did"`
-	Classification   string   `json:"classification" enum:"very bullish,bullish,neutral,bearish,very bearish"`
+	Classification   string   `json:"classification" enum:"very bullish,bullish,neutral,bearish,very bearish" doc:"sentimentRatio in words: neutral between 0.45 and 0.55; very up to 0.25 and from 0.75"`
 	AverageChange24h *float64 `json:"averageChange24h,omitempty" explain:"sentiment/{rankRange}/averageChange24h" doc:"Percent; absent if no change is known"`
 	MedianChange24h  *float64 `json:"medianChange24h,omitempty" explain:"sentiment/{rankRange}/medianChange24h" doc:"Percent; absent if no change is known"`
 	Timestamp        int64    `json:"timestamp" doc:"Unix seconds"`
@@ -48,9 +48,10 @@ type SentimentOfBody struct {
 func (u *Unit) sentiment() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/sentiment", ID: "getSentiment", Tag: tag,
-		Summary: "Number of coins that rose and fell within 24 hours, by rank segment",
-		Params:  []query.Param{asOfParam},
-		Body:    SentimentBody{}, NotFound: true, Hot: true, Handle: u.getSentiment,
+		Summary:     "Number of coins that rose and fell within 24 hours, by rank segment",
+		Description: "The segments 1-50, 51-100 and 101-250, and all ranked coins as overall. Coins without a known change are left out; each of the others counts once, whatever its market cap.",
+		Params:      []query.Param{asOfParam},
+		Body:        SentimentBody{}, NotFound: true, Hot: true, Handle: u.getSentiment,
 	}
 }
 
@@ -65,7 +66,8 @@ func (u *Unit) sentimentOf() query.Endpoint {
 	ranges := append(rangeNames(), schemas.AllRanks.String())
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/global-stats/sentiment/{rankRange}", ID: "getSentimentOfRanks", Tag: tag,
-		Summary: "Number of coins that rose and fell within 24 hours, in one rank segment",
+		Summary:     "Number of coins that rose and fell within 24 hours, in one rank segment",
+		Description: "Coins without a known change are left out; each of the others counts once, whatever its market cap.",
 		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Allowed: ranges, Example: "1-50",
 			Doc: "Rank segment by market cap; all returns every segment."}, asOfParam},
 		Body: SentimentOfBody{}, NotFound: true, Hot: true, Handle: u.getSentimentOf,

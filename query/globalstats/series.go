@@ -101,8 +101,8 @@ type SeriesMeta struct {
 
 // MetricHistory is what a metric was.
 type MetricHistory struct {
-	MetricType  string        `json:"metricType" example:"total_market_cap"`
-	Period      string        `json:"period" enum:"24h,7d,30d"`
+	MetricType  string        `json:"metricType" example:"total_market_cap" doc:"The metric that was asked for"`
+	Period      string        `json:"period" enum:"24h,7d,30d" doc:"The period that was asked for, up to the newest minute"`
 	Granularity string        `json:"granularity" enum:"5m,1h,4h"`
 	History     []MetricPoint `json:"history" doc:"Oldest first: the last value of each step; steps without a value are left out"`
 }
@@ -128,8 +128,8 @@ type OHLCBody struct {
 
 // MetricOHLC is what a metric did.
 type MetricOHLC struct {
-	MetricType  string         `json:"metricType" example:"total_market_cap"`
-	Period      string         `json:"period" enum:"24h,7d,30d"`
+	MetricType  string         `json:"metricType" example:"total_market_cap" doc:"The metric that was asked for"`
+	Period      string         `json:"period" enum:"24h,7d,30d" doc:"The period that was asked for, up to the newest minute"`
 	Granularity string         `json:"granularity" enum:"hourly,daily"`
 	OHLC        []MetricCandle `json:"ohlc" doc:"Oldest first, up to the current step; steps without a value are left out"`
 }

@@ -15,23 +15,23 @@ type SummaryBody struct {
 
 // Summary is the whole market at a glance.
 type Summary struct {
-	TotalMarketCapUSD float64          `json:"totalMarketCapUsd" explain:"global/totalMarketCap"`
-	Volume24hUSD      float64          `json:"volume24hUsd" explain:"global/totalVolume24h"`
+	TotalMarketCapUSD float64          `json:"totalMarketCapUsd" explain:"global/totalMarketCap" doc:"USD"`
+	Volume24hUSD      float64          `json:"volume24hUsd" explain:"global/totalVolume24h" doc:"USD"`
 	BTCDominance      float64          `json:"btcDominance" explain:"global/btcDominance" doc:"Percent of the total market cap"`
 	ETHDominance      float64          `json:"ethDominance" explain:"global/ethDominance" doc:"Percent of the total market cap"`
 	Trend24h          *float64         `json:"trend24h,omitempty" explain:"global/trend24h" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
-	Metrics           Metrics          `json:"metrics"`
-	Movers            SummaryMovers    `json:"movers"`
-	Sentiment         SummarySentiment `json:"sentiment"`
-	FearGreed         *FearGreed       `json:"fearGreed,omitempty"`
+	Metrics           Metrics          `json:"metrics" doc:"Totals and dominance of the whole market"`
+	Movers            SummaryMovers    `json:"movers" doc:"Largest gainers and losers within 24 hours, by rank segment"`
+	Sentiment         SummarySentiment `json:"sentiment" doc:"Number of coins that rose and fell within 24 hours, by rank segment"`
+	FearGreed         *FearGreed       `json:"fearGreed,omitempty" doc:"Fear and greed index; absent before its first value"`
 	Timestamp         int64            `json:"timestamp" doc:"Unix seconds"`
 	Age               query.AgeMeta    `json:"_meta"`
 }
 
 // SummaryToolBody is the tool's form: movers, sentiment and the index of fear and greed are tools of their own.
 type SummaryToolBody struct {
-	TotalMarketCapUSD float64       `json:"totalMarketCapUsd" explain:"global/totalMarketCap"`
-	Volume24hUSD      float64       `json:"volume24hUsd" explain:"global/totalVolume24h"`
+	TotalMarketCapUSD float64       `json:"totalMarketCapUsd" explain:"global/totalMarketCap" doc:"USD"`
+	Volume24hUSD      float64       `json:"volume24hUsd" explain:"global/totalVolume24h" doc:"USD"`
 	BTCDominance      float64       `json:"btcDominance" explain:"global/btcDominance" doc:"Percent of the total market cap"`
 	ETHDominance      float64       `json:"ethDominance" explain:"global/ethDominance" doc:"Percent of the total market cap"`
 	Trend24h          *float64      `json:"trend24h,omitempty" explain:"global/trend24h" doc:"Change of the market cap as a fraction: 0.02 is +2%"`
@@ -41,14 +41,14 @@ type SummaryToolBody struct {
 
 // SummaryMovers holds the movers of each segment.
 type SummaryMovers struct {
-	Data     []Segment `json:"data"`
-	Segments int       `json:"segments"`
+	Data     []Segment `json:"data" doc:"Segments by rank, each with at most 10 gainers and 10 losers"`
+	Segments int       `json:"segments" doc:"Number of segments"`
 }
 
 // SummarySentiment holds the sentiment of each segment.
 type SummarySentiment struct {
-	Data     []Sentiment `json:"data"`
-	Segments int         `json:"segments"`
+	Data     []Sentiment `json:"data" doc:"Segments by rank"`
+	Segments int         `json:"segments" doc:"Number of segments"`
 }
 
 func (u *Unit) summary() query.Endpoint {

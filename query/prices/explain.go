@@ -14,20 +14,20 @@ import (
 
 // Explanation is what a price was made from, and whether folding it again gives the same price.
 type Explanation struct {
-	Symbol             string     `json:"symbol"`
+	Symbol             string     `json:"symbol" doc:"Symbol of the coin, upper case"`
 	CoinID             string     `json:"coinId"`
-	Price              float64    `json:"price"`
+	Price              float64    `json:"price" doc:"USD; as published or, with region, recomputed from that country's providers"`
 	Median0            float64    `json:"median0" doc:"The first median, against which outliers are measured"`
-	Method             string     `json:"method" enum:"median"`
+	Method             string     `json:"method" enum:"median" doc:"The price is the median over the accepted providers"`
 	MethodVersion      int        `json:"methodVersion" doc:"Version of the rule that computed this price; may be older than the current version"`
-	Confidence         float64    `json:"confidence"`
-	ConfidenceInterval [2]float64 `json:"confidenceInterval"`
-	Score              float64    `json:"score"`
+	Confidence         float64    `json:"confidence" doc:"Half width of the confidence interval, USD"`
+	ConfidenceInterval [2]float64 `json:"confidenceInterval" doc:"Lower and upper bound, USD: price minus and plus confidence"`
+	Score              float64    `json:"score" doc:"0 to 1; lowered by few, rejected or old inputs and by a wide confidence interval"`
 	Accepted           []string   `json:"accepted" doc:"Providers with an accepted price"`
 	Rejected           []string   `json:"rejected" doc:"Providers without an accepted price"`
-	Inputs             []Input    `json:"inputs"`
-	View               View       `json:"view"`
-	AsOf               string     `json:"asOf" format:"date-time"`
+	Inputs             []Input    `json:"inputs" doc:"Markets that were received within 120 seconds before, by provider"`
+	View               View       `json:"view" doc:"Which version of the logic made the price, and what triggered it"`
+	AsOf               string     `json:"asOf" format:"date-time" doc:"The requested point in time of the explain operation, else the same as timestamp"`
 	Timestamp          string     `json:"timestamp" format:"date-time" doc:"The evaluated second"`
 	Published          string     `json:"published,omitempty" format:"date-time" doc:"When it was written, in log time; absent if it was written by a version that did not record this"`
 	Reproduced         bool       `json:"reproduced" doc:"Whether recomputing gave the same price. False means a defect of this service, or a price written by a newer version of it"`
@@ -38,24 +38,24 @@ type Explanation struct {
 // Input is one market as it was.
 type Input struct {
 	Provider     string   `json:"provider"`
-	VenueSymbol  string   `json:"venueSymbol"`
-	Raw          float64  `json:"raw,omitempty"`
-	Basis        string   `json:"basis,omitempty"`
-	Bid          float64  `json:"bid,omitempty"`
-	Ask          float64  `json:"ask,omitempty"`
-	Last         float64  `json:"last,omitempty"`
+	VenueSymbol  string   `json:"venueSymbol" doc:"As spelled by the exchange"`
+	Raw          float64  `json:"raw,omitempty" doc:"What the market contributes, in the quote asset; absent if it has no usable value"`
+	Basis        string   `json:"basis,omitempty" doc:"What raw was taken from: last, bid, ask or mid"`
+	Bid          float64  `json:"bid,omitempty" doc:"In the quote asset; absent if it was too old to count"`
+	Ask          float64  `json:"ask,omitempty" doc:"In the quote asset; absent if it was too old to count"`
+	Last         float64  `json:"last,omitempty" doc:"Last trade price, in the quote asset; absent if it was too old to count"`
 	Quote        string   `json:"quote" doc:"Quote asset: symbol of a coin or code of a currency"`
 	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Coin id of the quote asset, if it is a coin"`
-	RateUsed     float64  `json:"rateUsed,omitempty"`
-	PriceUSD     *float64 `json:"priceUsd,omitempty"`
+	RateUsed     float64  `json:"rateUsed,omitempty" doc:"USD per unit of the quote asset"`
+	PriceUSD     *float64 `json:"priceUsd,omitempty" doc:"raw in USD; absent if it could not be converted"`
 	ObservedAt   string   `json:"observedAt,omitempty" format:"date-time" doc:"Event time, by the venue's clock"`
-	ReceivedAt   string   `json:"receivedAt,omitempty" format:"date-time"`
+	ReceivedAt   string   `json:"receivedAt,omitempty" format:"date-time" doc:"When data of the market was last received"`
 	AgeMs        int64    `json:"ageMs" doc:"Age when the price was computed"`
 	FreshForMs   int64    `json:"freshForMs,omitempty" doc:"How long an input of the market is used after it was received; depends on how often the market updates"`
-	Weight       float64  `json:"weight"`
-	Accepted     bool     `json:"accepted"`
-	Reason       string   `json:"reason,omitempty"`
-	DeviationPct *float64 `json:"deviationPct,omitempty"`
+	Weight       float64  `json:"weight" doc:"1 divided by the number of accepted providers; 0 if rejected"`
+	Accepted     bool     `json:"accepted" doc:"Whether it contributed to the price"`
+	Reason       string   `json:"reason,omitempty" doc:"Why it was rejected: silent, crossed, wide, no_rate, other_market, outlier or excluded"`
+	DeviationPct *float64 `json:"deviationPct,omitempty" doc:"Deviation from the first median, percent; only for the input that represents the provider"`
 	Offset       Position `json:"offset" doc:"Position of its newest tick in the log"`
 }
 
@@ -63,12 +63,12 @@ type Input struct {
 type Position struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
-	Offset    int64  `json:"offset"`
+	Offset    int64  `json:"offset" doc:"Offset within the partition"`
 }
 
 // View reports which version of the logic made the price, and where it lies.
 type View struct {
-	Version       uint32           `json:"version"`
+	Version       uint32           `json:"version" doc:"Version of the logic that wrote the price"`
 	AppliedOffset map[string]int64 `json:"appliedOffset" doc:"The record of ticks.v1 that triggered the price, by partition"`
 }
 

@@ -15,22 +15,22 @@ const maxSymbols = 250
 
 // ListBody answers GET /api/v1/prices.
 type ListBody struct {
-	Prices []ListEntry `json:"prices"`
+	Prices []ListEntry `json:"prices" doc:"In request order, each coin once"`
 	Meta   ListMeta    `json:"meta"`
 }
 
 // ListEntry is one price, in USD and in the quote currency asked for.
 type ListEntry struct {
-	Symbol       string              `json:"symbol"`
+	Symbol       string              `json:"symbol" doc:"Symbol of the coin, upper case"`
 	CoinID       string              `json:"coinId"`
-	PriceUSD     float64             `json:"priceUsd" explain:"price/{coinId}"`
+	PriceUSD     float64             `json:"priceUsd" explain:"price/{coinId}" doc:"USD"`
 	Price        *float64            `json:"price,omitempty" explain:"price/{coinId}" doc:"In the currency vs; absent if its exchange rate is unknown"`
-	Vs           string              `json:"vs"`
+	Vs           string              `json:"vs" doc:"Currency of price, lower case"`
 	PriceSource  string              `json:"priceSource" example:"median" doc:"median: computed from venues; else the reference source of the price, if no venue provides one"`
-	UpdatedAt    string              `json:"updatedAt" format:"date-time"`
+	UpdatedAt    string              `json:"updatedAt" format:"date-time" doc:"The evaluated second, or the time of the price of priceSource"`
 	IsStale      bool                `json:"isStale"`
 	IsCritical   bool                `json:"isCritical"`
-	Reason       string              `json:"reason,omitempty"`
+	Reason       string              `json:"reason,omitempty" doc:"Why the last price was retained: no_fresh_inputs or no_consensus"`
 	Providers    *int                `json:"providers,omitempty" explain:"price/{coinId}/providers" doc:"Number of accepted providers; absent if priceSource is not median"`
 	Rejected     *int                `json:"rejected,omitempty" explain:"price/{coinId}/rejected" doc:"Number of rejected providers; absent if priceSource is not median"`
 	Confidence   *float64            `json:"confidence,omitempty" explain:"price/{coinId}/confidence" doc:"Half width of the confidence interval, USD; absent if priceSource is not median"`
@@ -51,14 +51,14 @@ type ListMeta struct {
 
 // Missing is one symbol without an answer.
 type Missing struct {
-	Symbol string `json:"symbol"`
+	Symbol string `json:"symbol" doc:"As in the request"`
 	Reason string `json:"reason" enum:"unknown,no_price,not_kept" doc:"not_kept: our venues had no price by asOf, or one older than ten minutes, and prices of reference sources are not kept as they were served"`
 }
 
 // VsRate is what one unit of the quote currency costs.
 type VsRate struct {
-	Vs  string  `json:"vs"`
-	USD float64 `json:"usd" explain:"vs/{vs}"`
+	Vs  string  `json:"vs" doc:"Quote currency, lower case"`
+	USD float64 `json:"usd" explain:"vs/{vs}" doc:"USD per unit of vs"`
 	At  string  `json:"at,omitempty" format:"date-time" doc:"Time of its newest input"`
 	// IsStale means that no source of the rate is fresh.
 	IsStale bool `json:"isStale" doc:"No source has a fresh exchange rate; the newest known one is used"`
@@ -71,7 +71,8 @@ func vsRate(c views.Conversion) *VsRate {
 func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices", ID: "listPrices", Tool: "get_price", Tag: "prices",
-		Summary: "Prices of several coins, current or as of a past time",
+		Summary:     "Prices of several coins, current or as of a past time",
+		Description: "A coin without a recent median has the price of a reference source, named in priceSource.",
 		Params: []query.Param{
 			{Name: "symbols", Kind: query.List, Required: true, MaxItems: maxSymbols, Example: "btc,eth", Doc: "Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}."},
 			u.vsParam(), explainParam, asOfParam},

@@ -36,14 +36,14 @@ type PriceBody struct {
 
 // PriceData is one coin's price and what each provider states.
 type PriceData struct {
-	Symbol       string                     `json:"symbol"`
+	Symbol       string                     `json:"symbol" doc:"Symbol of the coin, upper case"`
 	CoinID       string                     `json:"coinId"`
 	Vs           string                     `json:"vs" example:"usd" doc:"Currency of all prices in this response except those of explain, which are in USD"`
 	Ambiguous    bool                       `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative        `json:"alternatives,omitempty"`
 	Aggregated   query.Nullable[Aggregated] `json:"aggregated" doc:"Null if there is no price; meta.reason has the cause"`
-	Providers    []Row                      `json:"providers"`
-	Explain      *Explanation               `json:"explain,omitempty"`
+	Providers    []Row                      `json:"providers" doc:"Each provider's markets, also rejected ones; empty if no venue provides the price"`
+	Explain      *Explanation               `json:"explain,omitempty" doc:"Inputs of the price and a recomputation, if requested; absent if no venue provides the price"`
 }
 
 // PriceMeta describes the answer.
@@ -52,7 +52,7 @@ type PriceMeta struct {
 	IsStale      bool              `json:"isStale" doc:"As of the price"`
 	Reason       string            `json:"reason,omitempty" doc:"Why there is no price; no_rate: there is no exchange rate to vs now; reference_price: no venue provides a price, it is that of priceSource"`
 	Rate         *VsRate           `json:"rate,omitempty" doc:"The exchange rate used, if vs is not usd"`
-	Region       string            `json:"region,omitempty"`
+	Region       string            `json:"region,omitempty" doc:"Country whose providers are aggregated, by ISO 3166-1 code, if one was requested"`
 	RegionSource map[string]string `json:"regionSource,omitempty" doc:"Per provider, the page that states its countries (with the source that quotes it, if it was not read directly), or unknown (treated as worldwide)"`
 }
 

@@ -9,12 +9,12 @@ import (
 
 // Aggregated is the price of a coin over its providers.
 type Aggregated struct {
-	Symbol     string  `json:"symbol" example:"BTC"`
+	Symbol     string  `json:"symbol" example:"BTC" doc:"Symbol of the coin, upper case"`
 	CoinID     string  `json:"coinId" example:"bitcoin"`
 	Price      float64 `json:"price" explain:"price/{coinId}" doc:"The median over the accepted providers, or the price of priceSource; in USD unless vs is given"`
 	Providers  int     `json:"providers" explain:"price/{coinId}/providers" doc:"Number of accepted providers; 0 if priceSource is not median"`
-	Min        float64 `json:"min" explain:"price/{coinId}/min"`
-	Max        float64 `json:"max" explain:"price/{coinId}/max"`
+	Min        float64 `json:"min" explain:"price/{coinId}/min" doc:"Lowest accepted price, in the currency of the price; equal to price if priceSource is not median"`
+	Max        float64 `json:"max" explain:"price/{coinId}/max" doc:"Highest accepted price, in the currency of the price; equal to price if priceSource is not median"`
 	Median     float64 `json:"median" explain:"price/{coinId}" doc:"Equal to price"`
 	Timestamp  string  `json:"timestamp" format:"date-time" doc:"The evaluated second, or the time of the price of priceSource"`
 	Rejected   int     `json:"rejected" explain:"price/{coinId}/rejected" doc:"Number of rejected providers"`
@@ -45,17 +45,17 @@ func (s *Staleness) count(fresh views.Freshness) {
 // Row is what one market of a provider states.
 type Row struct {
 	Provider     string   `json:"provider"`
-	Symbol       string   `json:"symbol"`
+	Symbol       string   `json:"symbol" doc:"Symbol of the coin, upper case"`
 	Price        *float64 `json:"price,omitempty" doc:"In the currency of the response; absent if it could not be converted"`
-	Category     string   `json:"category" enum:"price"`
+	Category     string   `json:"category" enum:"price" doc:"Kind of data, always price"`
 	UpdatedAt    string   `json:"updated_at,omitempty" format:"date-time" doc:"When data of the market was last received"`
-	VenueSymbol  string   `json:"venueSymbol"`
+	VenueSymbol  string   `json:"venueSymbol" doc:"As spelled by the exchange"`
 	Quote        string   `json:"quote" doc:"Quote asset: symbol of a coin or code of a currency"`
 	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Coin id of the quote asset, if it is a coin"`
 	Raw          float64  `json:"raw,omitempty" doc:"In the quote asset"`
 	Basis        string   `json:"basis,omitempty" doc:"last, bid, ask or mid"`
 	RateUsed     float64  `json:"rateUsed,omitempty" doc:"USD per unit of the quote asset"`
-	Accepted     bool     `json:"accepted"`
+	Accepted     bool     `json:"accepted" doc:"Whether it contributed to the price"`
 	Reason       string   `json:"reason,omitempty" doc:"Why it was rejected"`
 	DeviationPct *float64 `json:"deviationPct,omitempty" doc:"Deviation from the first median, percent; only for the input that represents the provider"`
 	Simulated    bool     `json:"simulated,omitempty"`

@@ -25,7 +25,7 @@ type SummaryBody struct {
 type SummaryData struct {
 	Prices    map[string]*Aggregated `json:"prices" doc:"Prices by symbol"`
 	Count     int                    `json:"count"`
-	Timestamp string                 `json:"timestamp" format:"date-time"`
+	Timestamp string                 `json:"timestamp" format:"date-time" doc:"Log time up to which prices are computed"`
 }
 
 // SummaryMeta describes the answer.

@@ -27,11 +27,11 @@ type ToolBody struct {
 
 // ToolProvider is a provider in the tool's form.
 type ToolProvider struct {
-	Slug       string   `json:"slug" example:"kraken"`
-	Name       string   `json:"name" example:"Kraken"`
+	Slug       string   `json:"slug" example:"kraken" doc:"Identifies the provider in all responses"`
+	Name       string   `json:"name" example:"Kraken" doc:"Name of the provider"`
 	Categories []string `json:"categories" doc:"Kinds of data it provides"`
-	Kind       string   `json:"kind" enum:"exchange,cefi,defi,reference"`
-	Status     string   `json:"status" enum:"healthy,degraded,down,disabled"`
+	Kind       string   `json:"kind" enum:"exchange,cefi,defi,reference" doc:"defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others"`
+	Status     string   `json:"status" enum:"healthy,degraded,down,disabled" doc:"degraded: silent or partly failing; down: no recent data; disabled: switched off"`
 	Simulated  bool     `json:"simulated,omitempty"`
 }
 
@@ -50,7 +50,8 @@ var categories = []string{"lending", "borrowing", "staking", categoryPrice, cate
 func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/providers", ID: "listProviders", Tool: "list_providers", Tag: "providers",
-		Summary: "All venues and sources, with their terms and health",
+		Summary:     "All venues and sources, with their terms and health",
+		Description: "Health is from this service's own requests and prices.",
 		Params: []query.Param{{Name: "category", Kind: query.Text, Allowed: categories, Example: categoryPrice,
 			Doc: "Only providers of this kind of data."}},
 		Body: Body{}, ToolBody: ToolBody{}, Handle: u.getList,

@@ -15,12 +15,12 @@ import (
 type Explanation struct {
 	Symbol     string   `json:"symbol"`
 	CoinID     string   `json:"coinId"`
-	Method     string   `json:"method" enum:"apy"`
+	Method     string   `json:"method" enum:"apy" doc:"apy: every rate is computed as percent per year, compounded"`
 	Accepted   []string `json:"accepted" doc:"Providers with at least one accepted rate"`
 	Rejected   []string `json:"rejected" doc:"Providers without an accepted rate"`
 	Inputs     []Input  `json:"inputs" doc:"Every reported rate of the coin; for prices see /prices/{symbol}/explain"`
-	View       View     `json:"view"`
-	AsOf       string   `json:"asOf" format:"date-time"`
+	View       View     `json:"view" doc:"Version and progress of the processor that made the rates"`
+	AsOf       string   `json:"asOf" format:"date-time" doc:"The time that accepted and ageMs are as of"`
 	Reproduced bool     `json:"reproduced" doc:"Whether all inputs are reproducible. False means a defect of this service, or an input written by a newer version of it"`
 }
 
@@ -28,13 +28,13 @@ type Explanation struct {
 type Input struct {
 	ID             string   `json:"id" doc:"As in the lists of rates"`
 	Provider       string   `json:"provider"`
-	ProviderSymbol string   `json:"providerSymbol,omitempty"`
-	Category       string   `json:"category"`
+	ProviderSymbol string   `json:"providerSymbol,omitempty" doc:"The symbol used by the provider"`
+	Category       string   `json:"category" doc:"lending and staking earn the rate, borrowing costs it"`
 	Source         string   `json:"source" doc:"The source that reported it"`
-	Pool           string   `json:"pool"`
+	Pool           string   `json:"pool" doc:"The id used by the source"`
 	Raw            string   `json:"raw" doc:"The number as reported by the source"`
-	RawUnit        string   `json:"rawUnit"`
-	Compounding    string   `json:"compounding,omitempty"`
+	RawUnit        string   `json:"rawUnit" doc:"Unit of raw, such as apr_fraction_hourly"`
+	Compounding    string   `json:"compounding,omitempty" doc:"Assumed compounding frequency of an APR; absent if the source reported an APY"`
 	Conversion     string   `json:"conversion" doc:"How the rate was computed from it"`
 	APR            float64  `json:"apr" doc:"Percent per year, not compounded (APR)"`
 	APY            float64  `json:"apy" doc:"Percent per year, compounded (APY)"`
@@ -42,11 +42,11 @@ type Input struct {
 	MethodVersion  uint32   `json:"methodVersion" doc:"Version of the rule that computes apr, apy and rewardApy from raw; the recomputation uses the same version"`
 	Recomputed     *float64 `json:"recomputed,omitempty" doc:"The recomputed APY, if it differs from the published one"`
 	Reproduced     bool     `json:"reproduced" doc:"Whether recomputing by the rule of that version gave the same result; also false if this server does not know the version"`
-	Accepted       bool     `json:"accepted"`
+	Accepted       bool     `json:"accepted" doc:"Whether it is among the current rates"`
 	Reason         string   `json:"reason,omitempty" doc:"Why it is not accepted: stale, or replaced by a better source (shadowed_by and its name)"`
 	ObservedAt     string   `json:"observedAt,omitempty" format:"date-time" doc:"Event time, by the source's clock"`
-	ReceivedAt     string   `json:"receivedAt,omitempty" format:"date-time"`
-	AgeMs          int64    `json:"ageMs"`
+	ReceivedAt     string   `json:"receivedAt,omitempty" format:"date-time" doc:"When a response of the source last contained it"`
+	AgeMs          int64    `json:"ageMs" doc:"Milliseconds since receivedAt"`
 	SourceURL      string   `json:"sourceUrl,omitempty" doc:"The request that was sent"`
 	FetchedAt      string   `json:"fetchedAt,omitempty" format:"date-time" doc:"When the request was sent"`
 	BodySHA256     string   `json:"bodySha256,omitempty" doc:"Digest of the response that contained it, hexadecimal"`
@@ -57,12 +57,12 @@ type Input struct {
 type Position struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
-	Offset    int64  `json:"offset"`
+	Offset    int64  `json:"offset" doc:"Offset of the record in its partition"`
 }
 
 // View reports which version of the logic made the rates, and how far it has folded.
 type View struct {
-	Version       uint32           `json:"version"`
+	Version       uint32           `json:"version" doc:"Version of the processor that made the rates"`
 	AppliedOffset map[string]int64 `json:"appliedOffset" doc:"End of the last folded minute in Unix nanoseconds, by partition"`
 }
 

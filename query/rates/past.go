@@ -67,13 +67,13 @@ type PastEntry struct {
 	ID             string        `json:"id" doc:"As in the current yields"`
 	Provider       string        `json:"provider" example:"aave-v3"`
 	Symbol         string        `json:"symbol" example:"ETH"`
-	Category       string        `json:"category" enum:"lending,staking,borrowing,price"`
+	Category       string        `json:"category" enum:"lending,staking,borrowing,price" doc:"lending and staking earn the rate, borrowing costs it; price: the price at an exchange"`
 	Rate           float64       `json:"rate" explain:"rate-history/rate/{timestamp}/{createdAt}/{provider}/{category}/{id}" doc:"Percent per year, for a price USD; the last one of the hour or day"`
 	CoinID         string        `json:"coinId" example:"ethereum"`
-	ProviderSymbol string        `json:"providerSymbol,omitempty"`
-	Metadata       *PastMetadata `json:"metadata,omitempty"`
-	UnitType       string        `json:"unitType" enum:"percentage,absolute"`
-	UnitSymbol     string        `json:"unitSymbol" enum:"%,USD"`
+	ProviderSymbol string        `json:"providerSymbol,omitempty" doc:"The symbol used by the provider"`
+	Metadata       *PastMetadata `json:"metadata,omitempty" doc:"What else was reported, and for hours and days the values within them"`
+	UnitType       string        `json:"unitType" enum:"percentage,absolute" doc:"percentage for yields and borrowing costs, absolute for prices"`
+	UnitSymbol     string        `json:"unitSymbol" enum:"%,USD" doc:"Unit of rate: percent per year, or USD for a price"`
 	Timestamp      string        `json:"timestamp" format:"date-time" doc:"When it was reported; start of the hour or day"`
 	CreatedAt      string        `json:"createdAt" format:"date-time" doc:"Equal to timestamp; end of the hour or day"`
 	LastUpdated    string        `json:"lastUpdated" format:"date-time" doc:"Equal to timestamp"`
@@ -81,16 +81,16 @@ type PastEntry struct {
 
 // PastMetadata is what else is known of it. What is not known is left out.
 type PastMetadata struct {
-	Source    string   `json:"source,omitempty"`
-	Pool      string   `json:"pool,omitempty"`
-	Chain     string   `json:"chain,omitempty"`
+	Source    string   `json:"source,omitempty" doc:"The source that reported it; for a price, the exchange"`
+	Pool      string   `json:"pool,omitempty" doc:"The id used by the source"`
+	Chain     string   `json:"chain,omitempty" doc:"Blockchain, as the source names it; absent off chain"`
 	APR       *float64 `json:"apr,omitempty" explain:"rate-history/apr/{timestamp}/{createdAt}/{provider}/{category}/{id}" doc:"Percent per year, not compounded (APR)"`
-	TVLUSD    *float64 `json:"tvlUsd,omitempty" explain:"rate-history/tvlUsd/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
+	TVLUSD    *float64 `json:"tvlUsd,omitempty" explain:"rate-history/tvlUsd/{timestamp}/{createdAt}/{provider}/{category}/{id}" doc:"Amount supplied or staked, USD; for borrowing, the debt; of an hour or day, as last reported"`
 	Open      *float64 `json:"open,omitempty" explain:"rate-history/open/{timestamp}/{createdAt}/{provider}/{category}/{id}" doc:"Only for hours and days, like the fields that follow"`
 	High      *float64 `json:"high,omitempty" explain:"rate-history/high/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
 	Low       *float64 `json:"low,omitempty" explain:"rate-history/low/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
 	Close     *float64 `json:"close,omitempty" explain:"rate-history/close/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
-	Mean      *float64 `json:"mean,omitempty" explain:"rate-history/mean/{timestamp}/{createdAt}/{provider}/{category}/{id}"`
+	Mean      *float64 `json:"mean,omitempty" explain:"rate-history/mean/{timestamp}/{createdAt}/{provider}/{category}/{id}" doc:"Mean of the reports of the hour or day"`
 	N         uint32   `json:"n,omitempty" doc:"Number of reports"`
 	Origin    string   `json:"origin,omitempty" enum:"live,backfill" doc:"backfill: history read from the source"`
 	Simulated bool     `json:"simulated,omitempty"`
@@ -101,7 +101,7 @@ type PastMeta struct {
 	query.Meta
 	Granularity   string `json:"granularity" enum:"raw,hourly,daily" doc:"raw for up to 30 days, hourly for up to 90, daily beyond"`
 	From          string `json:"from" format:"date-time" doc:"Start of the requested range"`
-	To            string `json:"to" format:"date-time"`
+	To            string `json:"to" format:"date-time" doc:"End of the requested range"`
 	AvailableFrom string `json:"availableFrom,omitempty" format:"date-time" doc:"Time of the oldest known entry in this granularity"`
 	Truncated     bool   `json:"truncated,omitempty" doc:"There are more than the limit; these are the newest"`
 	Reason        string `json:"reason,omitempty" doc:"Why the list is empty"`

@@ -39,8 +39,8 @@ type ProviderBody struct {
 
 // ProviderRates is a provider with what it pays and asks.
 type ProviderRates struct {
-	Provider   views.ProviderState `json:"provider"`
-	Categories []ProviderCategory  `json:"categories"`
+	Provider   views.ProviderState `json:"provider" doc:"The provider, with its health"`
+	Categories []ProviderCategory  `json:"categories" doc:"Its entries summed up by category; categories without an entry are left out"`
 	Rates      []Entry             `json:"rates" doc:"Sorted by category, coin rank, and rate in descending order"`
 	Count      int                 `json:"count"`
 	Timestamp  string              `json:"timestamp" format:"date-time" doc:"Log time up to which the view is complete"`
@@ -48,19 +48,20 @@ type ProviderRates struct {
 
 // ProviderCategory sums up a provider's rates of a category.
 type ProviderCategory struct {
-	Category    string   `json:"category" enum:"lending,staking,borrowing,price"`
-	Count       int      `json:"count"`
+	Category    string   `json:"category" enum:"lending,staking,borrowing,price" doc:"Category of the entries"`
+	Count       int      `json:"count" doc:"Number of entries of the category"`
 	MinRate     *float64 `json:"minRate,omitempty" explain:"provider-rates/{provider.slug}/{category}/minRate" doc:"Percent per year; this and the other yield figures are absent for prices"`
-	MaxRate     *float64 `json:"maxRate,omitempty" explain:"provider-rates/{provider.slug}/{category}/maxRate"`
-	AverageRate *float64 `json:"averageRate,omitempty" explain:"provider-rates/{provider.slug}/{category}/averageRate"`
+	MaxRate     *float64 `json:"maxRate,omitempty" explain:"provider-rates/{provider.slug}/{category}/maxRate" doc:"Percent per year"`
+	AverageRate *float64 `json:"averageRate,omitempty" explain:"provider-rates/{provider.slug}/{category}/averageRate" doc:"Mean of the entries, percent per year"`
 	Symbols     []string `json:"symbols" doc:"Sorted by coin rank"`
 }
 
 func (u *Unit) providers() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/providers", ID: "listRateProviders", Tag: tag,
-		Summary: "Providers of yields and prices, with their health",
-		Body:    ProvidersBody{}, Handle: u.getProviders,
+		Summary:     "Providers of yields and prices, with their health",
+		Description: "Exchanges with prices, and providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; /api/v1/providers has them all.",
+		Body:        ProvidersBody{}, Handle: u.getProviders,
 	}
 }
 
@@ -94,7 +95,8 @@ func (u *Unit) newest(ix *index) string {
 func (u *Unit) provider() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/providers/{provider}", ID: "getRateProvider", Tag: tag,
-		Summary: "One provider with its current yields and prices",
+		Summary:     "One provider with its current yields and prices",
+		Description: "Entries that the source has not reported for three polling intervals are left out; prices are those accepted into the coin's price. A provider without current entries has an empty list.",
 		Params: []query.Param{{Name: "provider", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "aave-v3",
 			Doc: "Slug, case-insensitive."}},
 		Body: ProviderBody{}, NotFound: true, Handle: u.getProvider,

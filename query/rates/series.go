@@ -34,8 +34,8 @@ type SeriesBody struct {
 type SeriesList struct {
 	Coin        string     `json:"coin,omitempty" doc:"Coin id, if requested by coin"`
 	Platform    string     `json:"platform,omitempty" doc:"Provider, if requested by platform"`
-	Country     string     `json:"country" example:"DE"`
-	Product     string     `json:"product" enum:"lending-rates,loan-rates,staking-rewards"`
+	Country     string     `json:"country" example:"DE" doc:"Country that was asked for, as a two-letter ISO 3166 code"`
+	Product     string     `json:"product" enum:"lending-rates,loan-rates,staking-rewards" doc:"Category of the rates, as asked for: lending, borrowing or staking"`
 	Timeframe   string     `json:"timeframe" enum:"30d,90d,1y,all"`
 	Granularity string     `json:"granularity" enum:"daily"`
 	Series      []Series   `json:"series" doc:"Sorted by TVL, then latest rate, descending"`
@@ -51,9 +51,9 @@ type Series struct {
 	ProviderName string       `json:"providerName"`
 	CoinID       string       `json:"coinId"`
 	Symbol       string       `json:"symbol"`
-	Category     string       `json:"category" enum:"lending,staking,borrowing"`
+	Category     string       `json:"category" enum:"lending,staking,borrowing" doc:"lending and staking earn the rate, borrowing costs it"`
 	Points       [][2]float64 `json:"points" explain:"rate-series/{provider}/{coinId}/{category}/1d/{0}/close" doc:"Oldest first: start of the day in milliseconds, last rate of the day in percent per year; the last point is today's"`
-	Stats        SeriesStats  `json:"stats"`
+	Stats        SeriesStats  `json:"stats" doc:"Over all points of the series"`
 	TVLUSD       *float64     `json:"tvlUsd,omitempty" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{stats.from}/{stats.until}/tvlUsd" doc:"As last reported"`
 	Simulated    bool         `json:"simulated,omitempty"`
 }
@@ -63,7 +63,7 @@ type SeriesStats struct {
 	MinRate    float64  `json:"minRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/minRate" doc:"Lowest within a day"`
 	MaxRate    float64  `json:"maxRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/maxRate" doc:"Highest within a day"`
 	AvgRate    float64  `json:"avgRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/avgRate" doc:"Mean of the points"`
-	LatestRate float64  `json:"latestRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/latestRate"`
+	LatestRate float64  `json:"latestRate" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/latestRate" doc:"Rate of the last point, percent per year"`
 	ChangePct  *float64 `json:"changePct,omitempty" explain:"rate-series-stats/{provider}/{coinId}/{category}/1d/{from}/{until}/changePct" doc:"Change from the first open to the latest rate, percent"`
 	From       string   `json:"from" format:"date-time" doc:"Start of the first day"`
 	Until      string   `json:"until" format:"date-time" doc:"The minute up to which rates are in today's point; the start of today if there are none of it yet"`
@@ -72,7 +72,7 @@ type SeriesStats struct {
 // Excluded is a provider that was left out.
 type Excluded struct {
 	Provider string `json:"provider"`
-	Reason   string `json:"reason" enum:"country"`
+	Reason   string `json:"reason" enum:"country" doc:"country: it does not serve the country that was asked for"`
 }
 
 // SeriesMeta describes the answer.

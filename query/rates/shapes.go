@@ -20,13 +20,13 @@ type Entry struct {
 	Provider       string    `json:"provider" example:"aave-v3"`
 	ProviderName   string    `json:"providerName,omitempty" example:"Aave V3"`
 	Symbol         string    `json:"symbol" example:"ETH"`
-	Category       string    `json:"category" enum:"lending,staking,borrowing,price"`
+	Category       string    `json:"category" enum:"lending,staking,borrowing,price" doc:"lending and staking earn the rate, borrowing costs it; price: the price at an exchange"`
 	Rate           float64   `json:"rate" explain:"rate/{provider}/{category}/{id}" doc:"Percent per year, compounded (APY); negative if the lender pays; for a price, USD"`
 	CoinID         string    `json:"coinId" example:"ethereum"`
 	ProviderSymbol string    `json:"providerSymbol,omitempty" doc:"The symbol used by the provider"`
-	Metadata       *Metadata `json:"metadata,omitempty"`
-	UnitType       string    `json:"unitType" enum:"percentage,absolute"`
-	UnitSymbol     string    `json:"unitSymbol" enum:"%,USD"`
+	Metadata       *Metadata `json:"metadata,omitempty" doc:"Terms, and what the source reported; what is not known is left out"`
+	UnitType       string    `json:"unitType" enum:"percentage,absolute" doc:"percentage for yields and borrowing costs, absolute for prices"`
+	UnitSymbol     string    `json:"unitSymbol" enum:"%,USD" doc:"Unit of rate: percent per year, or USD for a price"`
 	LastUpdated    string    `json:"lastUpdated" format:"date-time" doc:"When it was last reported"`
 }
 
@@ -34,8 +34,8 @@ type Entry struct {
 type Metadata struct {
 	Source        string     `json:"source,omitempty" doc:"The source that reported it"`
 	Pool          string     `json:"pool,omitempty" doc:"The id used by the source"`
-	Chain         string     `json:"chain,omitempty"`
-	Name          string     `json:"name,omitempty"`
+	Chain         string     `json:"chain,omitempty" doc:"Blockchain, as the source names it; absent off chain"`
+	Name          string     `json:"name,omitempty" doc:"What the source calls the pool or product"`
 	Term          string     `json:"term,omitempty" doc:"flexible, or a number of days such as 30d"`
 	APR           *float64   `json:"apr,omitempty" explain:"rate-term/apr/{provider}/{category}/{id}" doc:"Percent per year, not compounded (APR)"`
 	RewardAPY     *float64   `json:"rewardApy,omitempty" explain:"rate-term/rewardApy/{provider}/{category}/{id}" doc:"The part of the rate paid in other tokens"`
@@ -44,10 +44,10 @@ type Metadata struct {
 	MaxLTV        *float64   `json:"maxLtv,omitempty" explain:"rate-term/maxLtv/{provider}/{category}/{id}" doc:"Maximum debt as a fraction of the collateral"`
 	MinAmount     *float64   `json:"minAmount,omitempty" explain:"rate-term/minAmount/{provider}/{category}/{id}" doc:"In units of the coin"`
 	MaxAmount     *float64   `json:"maxAmount,omitempty" explain:"rate-term/maxAmount/{provider}/{category}/{id}" doc:"In units of the coin"`
-	LockupDays    *float64   `json:"lockupDays,omitempty" explain:"rate-term/lockupDays/{provider}/{category}/{id}"`
+	LockupDays    *float64   `json:"lockupDays,omitempty" explain:"rate-term/lockupDays/{provider}/{category}/{id}" doc:"Days for which the amount is bound"`
 	NoticeDays    *float64   `json:"noticeDays,omitempty" explain:"rate-term/noticeDays/{provider}/{category}/{id}" doc:"Unbonding or withdrawal time"`
-	Payout        string     `json:"payout,omitempty"`
-	Tiers         []Tier     `json:"tiers,omitempty"`
+	Payout        string     `json:"payout,omitempty" doc:"How often earnings are paid, as the source states it, such as daily"`
+	Tiers         []Tier     `json:"tiers,omitempty" doc:"Rates of parts of the amount; absent if the source reports none"`
 	Countries     *Countries `json:"countries,omitempty" doc:"As far as the provider states it"`
 	Promo         bool       `json:"promo,omitempty" doc:"Offered for a limited time or to some users"`
 	Raw           string     `json:"raw,omitempty" doc:"The number as reported by the source"`

@@ -30,21 +30,23 @@ type Summary struct {
 type SummaryEntry struct {
 	Symbol        string  `json:"symbol"`
 	CoinID        string  `json:"coinId"`
-	Category      string  `json:"category" enum:"lending,staking,borrowing,price"`
+	Category      string  `json:"category" enum:"lending,staking,borrowing,price" doc:"Category of the entries"`
 	MinRate       float64 `json:"minRate" explain:"rate-statistics/{coinId}/{category}/minRate" doc:"Percent per year; for prices, USD"`
-	MaxRate       float64 `json:"maxRate" explain:"rate-statistics/{coinId}/{category}/maxRate"`
+	MaxRate       float64 `json:"maxRate" explain:"rate-statistics/{coinId}/{category}/maxRate" doc:"Percent per year; for prices, USD"`
 	AverageRate   float64 `json:"averageRate" explain:"rate-statistics/{coinId}/{category}/averageRate" doc:"Mean of the entries"`
-	MedianRate    float64 `json:"medianRate" explain:"rate-statistics/{coinId}/{category}/medianRate"`
-	ProviderCount int     `json:"providerCount" explain:"rate-statistics/{coinId}/{category}/providerCount"`
+	MedianRate    float64 `json:"medianRate" explain:"rate-statistics/{coinId}/{category}/medianRate" doc:"Median of the entries"`
+	ProviderCount int     `json:"providerCount" explain:"rate-statistics/{coinId}/{category}/providerCount" doc:"Number of providers with an entry"`
 	RateCount     int     `json:"rateCount" explain:"rate-statistics/{coinId}/{category}/rateCount" doc:"Number of entries; a provider may have several"`
-	LatestUpdate  string  `json:"latestUpdate" format:"date-time"`
+	LatestUpdate  string  `json:"latestUpdate" format:"date-time" doc:"When an entry was last reported"`
 }
 
 func (u *Unit) summary() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/rates/summary", ID: "summarizeRates", Tag: tag,
-		Summary: "Lowest, highest and mean yield of each coin by category", Params: []query.Param{coinFilter, categoryParam, asOfListParam},
-		Body: SummaryBody{}, NotFound: true, Hot: true, Handle: u.getSummary,
+		Summary:     "Lowest, highest and mean yield of each coin by category",
+		Description: "Every current entry counts once, whatever its TVL; those that the source has not reported for three polling intervals are left out. Prices come last: one per exchange, as accepted into the coin's price.",
+		Params:      []query.Param{coinFilter, categoryParam, asOfListParam},
+		Body:        SummaryBody{}, NotFound: true, Hot: true, Handle: u.getSummary,
 	}
 }
 

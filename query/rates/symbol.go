@@ -30,7 +30,7 @@ type SymbolRates struct {
 	Count        int                 `json:"count"`
 	Ambiguous    bool                `json:"ambiguous,omitempty" doc:"The name is ambiguous: other coins match it too"`
 	Alternatives []views.Alternative `json:"alternatives,omitempty"`
-	Explain      *Explanation        `json:"explain,omitempty"`
+	Explain      *Explanation        `json:"explain,omitempty" doc:"If requested with explain: every reported rate of the coin and its recomputation"`
 }
 
 // coinVersion is what an answer of one coin is made from.

@@ -49,7 +49,7 @@ type Body struct {
 type Record struct {
 	Topic     string `json:"topic" example:"prices.v1"`
 	Partition int32  `json:"partition"`
-	Offset    int64  `json:"offset"`
+	Offset    int64  `json:"offset" doc:"Offset of the record in its partition"`
 	Timestamp string `json:"timestamp" format:"date-time" doc:"The record's own time in the log"`
 	Key       string `json:"key,omitempty" doc:"Hexadecimal after 0x where it is not UTF-8"`
 	Message   string `json:"message" example:"PriceRecord" doc:"The protobuf message, of package marketlog.events.v1, that the value is"`

@@ -47,8 +47,8 @@ type Body struct {
 // Meta describes restatements.
 type Meta struct {
 	query.Meta
-	Since string `json:"since" format:"date-time"`
-	Until string `json:"until" format:"date-time"`
+	Since string `json:"since" format:"date-time" doc:"Start of the range"`
+	Until string `json:"until" format:"date-time" doc:"End of the range"`
 	Next  string `json:"next,omitempty" doc:"Cursor of the next page; absent on the last one"`
 }
 
@@ -75,10 +75,10 @@ type Restatement struct {
 
 // Table is a table of which not every restated row is listed.
 type Table struct {
-	Time  string `json:"time" format:"date-time"`
+	Time  string `json:"time" format:"date-time" doc:"When the rows were restated"`
 	Run   string `json:"run" doc:"Which replay"`
-	View  string `json:"view"`
-	Table string `json:"table"`
+	View  string `json:"view" doc:"View that was replayed"`
+	Table string `json:"table" doc:"Table of the rows"`
 	Rows  int64  `json:"rows" doc:"How many rows more were added, removed or changed than are listed"`
 }
 

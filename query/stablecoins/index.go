@@ -39,18 +39,18 @@ type Meta struct {
 // Entry is one stablecoin.
 type Entry struct {
 	Symbol         string      `json:"symbol" example:"USDT"`
-	Name           string      `json:"name"`
-	ID             string      `json:"id" example:"tether"`
+	Name           string      `json:"name" doc:"Name of the coin"`
+	ID             string      `json:"id" example:"tether" doc:"Id of the coin"`
 	CoinID         string      `json:"coinId" doc:"Equal to id"`
 	MarketCap      *float64    `json:"marketCap,omitempty" explain:"peg/{coinId}/marketCap" doc:"USD"`
 	PegDeviation   *float64    `json:"pegDeviation,omitempty" explain:"peg/{coinId}" doc:"Signed basis points; negative below the peg"`
 	StabilityScore *float64    `json:"stabilityScore,omitempty" explain:"peg/{coinId}/stabilityScore" doc:"0 to 100, higher is more stable"`
-	Components     *Components `json:"components,omitempty"`
+	Components     *Components `json:"components,omitempty" doc:"What stabilityScore is computed from; absent without a score"`
 	Price          *float64    `json:"price,omitempty" explain:"peg/{coinId}/price" doc:"USD"`
 	PriceSource    string      `json:"priceSource,omitempty" doc:"median: computed from venues; else the reference source of the price"`
 	PegTarget      *float64    `json:"pegTarget,omitempty" explain:"peg/{coinId}/target" doc:"USD per unit of the pegged currency"`
-	PegCurrency    string      `json:"pegCurrency" example:"USD"`
-	PegMechanism   string      `json:"pegMechanism,omitempty" example:"fiat-backed"`
+	PegCurrency    string      `json:"pegCurrency" example:"USD" doc:"Code of the currency that it is pegged to"`
+	PegMechanism   string      `json:"pegMechanism,omitempty" example:"fiat-backed" doc:"How the peg is held, as the source states it"`
 	Circulating    *float64    `json:"circulating,omitempty" explain:"peg/{coinId}/circulating" doc:"Units"`
 	IsDepegged     bool        `json:"isDepegged" doc:"At least 50 basis points away from the peg"`
 	IsStale        bool        `json:"isStale"`
@@ -62,7 +62,7 @@ type Components struct {
 	MeanBps float64 `json:"meanBps" explain:"peg/{coinId}/meanBps" doc:"Mean absolute deviation at minute closes over 30 days; half of it is subtracted from 100"`
 	P95Bps  float64 `json:"p95Bps" explain:"peg/{coinId}/p95Bps" doc:"95th percentile (nearest rank) of the absolute deviations; 0.3 of it is subtracted"`
 	NowBps  float64 `json:"nowBps" explain:"peg/{coinId}/nowBps" doc:"Current absolute deviation; 0.2 of it is subtracted"`
-	Samples int     `json:"samples" explain:"peg/{coinId}/samples"`
+	Samples int     `json:"samples" explain:"peg/{coinId}/samples" doc:"Number of minute closes that meanBps and p95Bps are over"`
 }
 
 func (u *Unit) index() query.Endpoint {

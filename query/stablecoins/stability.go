@@ -20,7 +20,7 @@ type StabilityBody struct {
 	// These are in the entry too, and are always there here.
 	PegTarget    float64             `json:"pegTarget" explain:"peg/{coinId}/target" doc:"USD per unit of the pegged currency"`
 	Deviation    float64             `json:"deviation" explain:"peg/{coinId}" doc:"Signed basis points; negative below the peg"`
-	Window       string              `json:"window" example:"30d"`
+	Window       string              `json:"window" example:"30d" doc:"Period of the history, as asked for"`
 	Granularity  string              `json:"granularity" enum:"5m,1h,1d"`
 	History      []Point             `json:"history" doc:"Oldest first; steps without a price are left out"`
 	Episodes     []Episode           `json:"episodes" doc:"Periods in the window in which the peg was lost, by minute closes, oldest first"`
@@ -32,25 +32,25 @@ type StabilityBody struct {
 
 // Point is the deviation at the end of a step.
 type Point struct {
-	Timestamp string  `json:"timestamp" format:"date-time"`
+	Timestamp string  `json:"timestamp" format:"date-time" doc:"Time of the last close in the step"`
 	Value     float64 `json:"value" explain:"peg-point/{coinId}/{timestamp}" doc:"Signed basis points"`
 	Price     float64 `json:"price" explain:"peg-point/{coinId}/{timestamp}/price" doc:"USD"`
 }
 
 // Episode is a time in which a peg was lost: from the close of a minute 50 basis points or more away until one less than 25.
 type Episode struct {
-	Start           string  `json:"start" format:"date-time"`
+	Start           string  `json:"start" format:"date-time" doc:"First minute close at least 50 basis points away from the peg"`
 	Trough          string  `json:"trough" format:"date-time" doc:"Time of the largest deviation"`
 	TroughBps       float64 `json:"troughBps" explain:"peg-point/{coinId}/{trough}" doc:"Largest deviation, signed basis points"`
 	Recovery        string  `json:"recovery,omitempty" format:"date-time" doc:"Absent while it lasts"`
 	DurationSeconds int64   `json:"durationSeconds" doc:"Up to now while it lasts"`
-	Ongoing         bool    `json:"ongoing"`
+	Ongoing         bool    `json:"ongoing" doc:"The peg has not been held again yet"`
 }
 
 // Native is what one market reports of a stablecoin.
 type Native struct {
-	Exchange     string   `json:"exchange" example:"kraken"`
-	VenueSymbol  string   `json:"venueSymbol"`
+	Exchange     string   `json:"exchange" example:"kraken" doc:"Slug of the exchange"`
+	VenueSymbol  string   `json:"venueSymbol" doc:"The market, as the exchange spells it"`
 	Quote        string   `json:"quote" doc:"Quote asset: symbol of a coin or code of a currency"`
 	QuoteCoinID  string   `json:"quoteCoinId,omitempty" doc:"Coin id of the quote asset, if it is a coin"`
 	Price        float64  `json:"price" explain:"venue-price/price/{exchange}/{venueSymbol}" doc:"In the quote asset"`

@@ -10,13 +10,13 @@ import (
 // Resolution is which coin a symbol means. It has the fields of both documented forms.
 type Resolution struct {
 	Input      string  `json:"input" doc:"As in the request"`
-	Resolved   bool    `json:"resolved"`
+	Resolved   bool    `json:"resolved" doc:"Whether the symbol means a coin"`
 	CatalogID  string  `json:"catalogId,omitempty" doc:"Canonical id of the coin"`
 	CoinID     string  `json:"coinId,omitempty" doc:"The same as catalogId"`
 	Symbol     string  `json:"symbol,omitempty" doc:"The coin's symbol, upper case"`
-	Name       string  `json:"name,omitempty"`
+	Name       string  `json:"name,omitempty" doc:"Name of the coin"`
 	Confidence *int    `json:"confidence,omitempty" minimum:"0" maximum:"100" doc:"Percent"`
-	Method     string  `json:"method,omitempty" enum:"manual_override,provider_mapping,exchange_mapping,unique_symbol,price_context,coin_database,market_cap_ranking,catalog_search"`
+	Method     string  `json:"method,omitempty" enum:"manual_override,provider_mapping,exchange_mapping,unique_symbol,price_context,coin_database,market_cap_ranking,catalog_search" doc:"The rule that decided; absent if no coin was found"`
 	Units      float64 `json:"units,omitempty" doc:"Units of the coin per unit of the symbol, if not 1: 1000 for 1000SHIB"`
 	Fiat       string  `json:"fiat,omitempty" doc:"Code of the currency, if the symbol is a currency and not a coin"`
 	Reason     string  `json:"reason,omitempty" enum:"no_rate" doc:"no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now"`
@@ -27,8 +27,8 @@ type Resolution struct {
 // Candidate is a coin that came into question.
 type Candidate struct {
 	CoinID string   `json:"coinId"`
-	Symbol string   `json:"symbol"`
-	Name   string   `json:"name"`
+	Symbol string   `json:"symbol" doc:"Symbol of the coin, upper case"`
+	Name   string   `json:"name" doc:"Name of the coin"`
 	Rank   int      `json:"rank,omitempty" explain:"market/{coinId}/rank" doc:"By market cap, 1 is the largest"`
 	Price  *float64 `json:"price,omitempty" explain:"price/{coinId}" doc:"USD"`
 	Score  int      `json:"score" minimum:"0" maximum:"100" doc:"Confidence of the decision for the chosen coin; for others lower, by market cap"`
@@ -48,7 +48,7 @@ type BatchBody struct {
 // BatchData is the reference form of a batch.
 type BatchData struct {
 	Resolved  map[string]Resolution `json:"resolved" doc:"By the symbol as in the request"`
-	Source    string                `json:"source"`
+	Source    string                `json:"source" doc:"As in the request; general if none was given"`
 	Count     int                   `json:"count"`
 	Timestamp string                `json:"timestamp,omitempty" format:"date-time" doc:"Log time up to which the views behind this response are complete"`
 }
@@ -69,18 +69,18 @@ type MappingsMeta struct {
 
 // MappingsData are the mappings that hold.
 type MappingsData struct {
-	Mappings  []Mapping `json:"mappings"`
+	Mappings  []Mapping `json:"mappings" doc:"Overrides first, then by source and symbol"`
 	Count     int       `json:"count"`
-	Timestamp string    `json:"timestamp,omitempty" format:"date-time"`
+	Timestamp string    `json:"timestamp,omitempty" format:"date-time" doc:"Log time of the response; mappings may have been read up to five minutes before"`
 }
 
 // Mapping is one symbol of a venue or source.
 type Mapping struct {
-	Source     string `json:"source"`
-	Symbol     string `json:"symbol"`
-	CatalogID  string `json:"catalogId"`
-	Confidence int    `json:"confidence"`
-	Method     string `json:"method"`
+	Source     string `json:"source" doc:"Venue or source where the symbol is used; general for all"`
+	Symbol     string `json:"symbol" doc:"As spelled there"`
+	CatalogID  string `json:"catalogId" doc:"Canonical id of the coin"`
+	Confidence int    `json:"confidence" doc:"Percent; what the method gives at least"`
+	Method     string `json:"method" doc:"manual_override, exchange_mapping, unique_symbol or coin_database, as in the resolution of a symbol"`
 	CreatedAt  string `json:"createdAt" format:"date-time" doc:"When it was first observed in the stored ticks, or when the operator set it"`
 }
 

@@ -50,7 +50,7 @@ type System struct {
 
 // Venue is an exchange that is read.
 type Venue struct {
-	Slug                string           `json:"slug" example:"kraken"`
+	Slug                string           `json:"slug" example:"kraken" doc:"Slug of the exchange"`
 	State               string           `json:"state" enum:"up,quiet,down" doc:"down: no connection is open; quiet: connected, and nothing was received for as long as a price counts as fresh"`
 	Connections         int64            `json:"connections" doc:"Open connections"`
 	Markets             int64            `json:"markets" doc:"Markets that are subscribed to"`
@@ -64,10 +64,10 @@ type Venue struct {
 
 // Source is a source that is polled.
 type Source struct {
-	Slug                 string           `json:"slug" example:"ecb"`
+	Slug                 string           `json:"slug" example:"ecb" doc:"Slug of the source"`
 	State                string           `json:"state" enum:"up,down" doc:"Whether the last request brought something that could be read"`
 	LastAnswerAgeSeconds float64          `json:"lastAnswerAgeSeconds" doc:"Since an answer was last read; since it is asked before the first"`
-	Requests             int64            `json:"requests"`
+	Requests             int64            `json:"requests" doc:"Requests since the start of the process"`
 	Failures             int64            `json:"failures" doc:"Requests that brought nothing which could be read"`
 	Written              int64            `json:"written" doc:"Rows that were new or changed"`
 	Refused              map[string]int64 `json:"refused" doc:"Rows that could not be read, by reason"`

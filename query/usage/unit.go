@@ -39,22 +39,22 @@ type Body struct {
 
 // Data is a plan and what was used of it.
 type Data struct {
-	Plan    string   `json:"plan" example:"pro"`
+	Plan    string   `json:"plan" example:"pro" doc:"Name of the plan"`
 	Windows []Window `json:"windows" doc:"Request limits; a kind without a limit is absent"`
 	// HistoryDays and what follows are the plan's.
 	HistoryDays int      `json:"historyDays" doc:"How many days of yield history the plan includes"`
 	Sockets     int      `json:"sockets" doc:"Maximum number of open streams"`
-	Features    Features `json:"features"`
-	Month       Month    `json:"month"`
-	Timestamp   string   `json:"timestamp" format:"date-time"`
+	Features    Features `json:"features" doc:"What the plan includes besides requests"`
+	Month       Month    `json:"month" doc:"Requests of the current calendar month (UTC)"`
+	Timestamp   string   `json:"timestamp" format:"date-time" doc:"Time of this response"`
 }
 
 // Window is one limit.
 type Window struct {
 	Scope     string `json:"scope" enum:"minute,month,charts" doc:"minute: any 60 seconds; month: a calendar month (UTC); charts: requests for charts in any 60 seconds"`
-	Limit     int64  `json:"limit"`
+	Limit     int64  `json:"limit" doc:"Maximum number of requests in the window"`
 	Used      int64  `json:"used" doc:"Used by all keys that share the budget, as known to this replica"`
-	Remaining int64  `json:"remaining"`
+	Remaining int64  `json:"remaining" doc:"limit minus used, at least 0"`
 	Reset     string `json:"reset" format:"date-time" doc:"When more requests become available"`
 }
 
@@ -69,14 +69,14 @@ type Features struct {
 
 // Month is what was used of the calendar month, by day.
 type Month struct {
-	Month string `json:"month" example:"2026-11"`
+	Month string `json:"month" example:"2026-11" doc:"Calendar month (UTC)"`
 	Days  []Day  `json:"days" doc:"From the log, some seconds behind; days without use are left out"`
 }
 
 // Day is what was used on a day.
 type Day struct {
-	Date     string `json:"date" format:"date"`
-	Requests uint64 `json:"requests"`
+	Date     string `json:"date" format:"date" doc:"Day (UTC)"`
+	Requests uint64 `json:"requests" doc:"Requests that were counted, by all keys that share the budget"`
 	Charts   uint64 `json:"charts" doc:"Chart requests among them"`
 }
 

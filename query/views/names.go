@@ -116,7 +116,7 @@ func (s *Snapshot) Leads(coin *CatalogCoin) bool {
 // Alternative is another coin that a name could mean.
 type Alternative struct {
 	CoinID string `json:"coinId"`
-	Name   string `json:"name"`
+	Name   string `json:"name" doc:"Name of the coin"`
 	Rank   int    `json:"rank,omitempty" explain:"market/{coinId}/rank" doc:"By market cap, 1 is the largest"`
 }
 

@@ -108,7 +108,9 @@ type GetChartCurrentOptions struct {
 	Explain bool
 }
 
-// GetChartCurrent asks GET /api/v1/charts/{coinId}/current. Current price of a coin, to continue its chart.
+// GetChartCurrent asks GET /api/v1/charts/{coinId}/current. Current price of a coin, to continue its chart. The last published price
+// of our venues or, if they have none or only an old one, that of a reference source, named in priceSource. It stays when it grows
+// stale; meta.reason has the cause if it was retained or there is none.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -147,7 +149,8 @@ type GetCoinByIDOptions struct {
 	Explain bool
 }
 
-// GetCoinByID asks GET /api/v1/coins/by-id/{id}. Details of a coin, by id only.
+// GetCoinByID asks GET /api/v1/coins/by-id/{id}. Details of a coin, by id only. As /coins/{coinId}, but a symbol is not accepted. It
+// also finds coins whose id equals a fixed path segment.
 //
 // id: Coin id, case-insensitive; also one that equals a fixed path segment.
 func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByIDOptions) (*api.CoinsCoinBody, error) {
@@ -196,7 +199,9 @@ type GetCoinMarketDataOptions struct {
 	Explain bool
 }
 
-// GetCoinMarketData asks GET /api/v1/coins/{coinId}/market-data. Market statistics of a coin.
+// GetCoinMarketData asks GET /api/v1/coins/{coinId}/market-data. Market statistics of a coin. As of the end of a minute. Numbers are
+// from our venues' prices and candles where these suffice, else from reference sources; supplies are always a source's, and what is
+// unknown is absent.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -208,7 +213,8 @@ func (c *Client) GetCoinMarketData(ctx context.Context, coinID string, options *
 	return ask[api.CoinsStatisticsBody](ctx, c, asked)
 }
 
-// GetCoinStats asks GET /api/v1/coins/stats. Number of known coins.
+// GetCoinStats asks GET /api/v1/coins/stats. Number of known coins. Counts the coins of our own table and those that sources report,
+// and how many of them have a price, a market cap and details.
 func (c *Client) GetCoinStats(ctx context.Context) (*api.CoinsStatsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/stats"}
 	return ask[api.CoinsStatsBody](ctx, c, asked)
@@ -224,7 +230,8 @@ type GetDefiBorrowingOptions struct {
 }
 
 // GetDefiBorrowing asks GET /api/v1/global-stats/defi/borrowing. DeFi borrowing: debt, collateral and rates, current or as of a past
-// time.
+// time. All of DefiLlama's protocols with borrowed amounts, exchanges left out, and rates of protocols on chains that were reported
+// within the last two hours. Rates of a protocol or coin are weighted by the debt, where known.
 func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowingOptions) (*api.GlobalstatsDefiBorrowingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/borrowing"}
 	o := given(options)
@@ -268,7 +275,8 @@ type GetDefiLendingOptions struct {
 }
 
 // GetDefiLending asks GET /api/v1/global-stats/defi/lending. DeFi lending: the largest protocols and coins, and their yields,
-// current or as of a past time.
+// current or as of a past time. DefiLlama's protocols of the category Lending, with rates of protocols on chains that were reported
+// within the last two hours. Yields of a protocol or coin are weighted by the amount supplied or borrowed, where known.
 func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOptions) (*api.GlobalstatsDefiLendingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/lending"}
 	o := given(options)
@@ -331,7 +339,9 @@ type GetDefiStakingOptions struct {
 }
 
 // GetDefiStaking asks GET /api/v1/global-stats/defi/staking. DeFi staking: the largest protocols and chains, and their yields,
-// current or as of a past time.
+// current or as of a past time. DefiLlama's protocols of the categories Liquid Staking and Staking Pool, not those of restaking,
+// with rates that were reported within the last two hours. Yields of a protocol or chain are weighted by the amount staked, where
+// known.
 func (c *Client) GetDefiStaking(ctx context.Context, options *GetDefiStakingOptions) (*api.GlobalstatsDefiStakingBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/staking"}
 	o := given(options)
@@ -347,7 +357,7 @@ type GetEarnBenchmarkOptions struct {
 	// Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and
 	// meta.clamped is set.
 	HistoryDays int64
-	// Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC.
+	// Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
@@ -369,14 +379,15 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 
 // GetEarnProductOptions is what GetEarnProduct may be asked. What is zero is not sent.
 type GetEarnProductOptions struct {
-	// Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC.
+	// Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// GetEarnProduct asks GET /api/v1/earn/products/{productId}. One earn product, current or as of a past time.
+// GetEarnProduct asks GET /api/v1/earn/products/{productId}. One earn product, current or as of a past time. Open variants come
+// first, by confidence, then by rate.
 //
 // productID: provider:coin:category, as in the list of products.
 func (c *Client) GetEarnProduct(ctx context.Context, productID string, options *GetEarnProductOptions) (*api.EarnProductBody, error) {
@@ -456,7 +467,8 @@ type GetFiatStatsOptions struct {
 	AsOf time.Time
 }
 
-// GetFiatStats asks GET /api/v1/fiat/stats. Number of currencies, and how many have no fresh rate.
+// GetFiatStats asks GET /api/v1/fiat/stats. Number of currencies, and how many have no fresh rate. Counts every currency with a
+// known name that a source has published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one.
 func (c *Client) GetFiatStats(ctx context.Context, options *GetFiatStatsOptions) (*api.FiatStatsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/fiat/stats"}
 	o := given(options)
@@ -471,7 +483,8 @@ type GetFiatStatusOptions struct {
 	AsOf time.Time
 }
 
-// GetFiatStatus asks GET /api/v1/fiat/status. Time of the last and of the next poll of exchange rates.
+// GetFiatStatus asks GET /api/v1/fiat/status. Time of the last and of the next poll of exchange rates. Times come from the log: the
+// last poll is that of any source of exchange rates, and the next one follows it by the shortest interval of the sources.
 func (c *Client) GetFiatStatus(ctx context.Context, options *GetFiatStatusOptions) (*api.FiatStatusBody, error) {
 	asked := call{method: "GET", path: "/api/v1/fiat/status"}
 	o := given(options)
@@ -490,6 +503,8 @@ type GetGlobalMetricsOptions struct {
 }
 
 // GetGlobalMetrics asks GET /api/v1/global-stats/metrics. Totals and dominance of the whole market, current or as of a past time.
+// Computed once per minute over all coins with a known price and supply; changes are against 24 hours before and absent if that is
+// not known.
 func (c *Client) GetGlobalMetrics(ctx context.Context, options *GetGlobalMetricsOptions) (*api.GlobalstatsMetricsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/metrics"}
 	o := given(options)
@@ -598,7 +613,8 @@ type GetMoversOptions struct {
 	Explain bool
 }
 
-// GetMovers asks GET /api/v1/global-stats/movers. Largest gainers and losers within 24 hours.
+// GetMovers asks GET /api/v1/global-stats/movers. Largest gainers and losers within 24 hours. The largest change first; each segment
+// is paged by itself.
 func (c *Client) GetMovers(ctx context.Context, options *GetMoversOptions) (*api.GlobalstatsMoversBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/movers"}
 	o := given(options)
@@ -625,6 +641,8 @@ type GetMoversOfRanksOptions struct {
 }
 
 // GetMoversOfRanks asks GET /api/v1/global-stats/movers/{rankRange}. Largest gainers and losers within 24 hours in one rank segment.
+// Ranked coins with a known change and the minimum volume, the largest change first. Limit and offset apply to gainers and to losers
+// separately; 1-250 has both in one list, gainers first.
 //
 // rankRange: Ranks by market cap; 1-250 answers one list of both sides, all every segment. One of 1-50, 51-100, 101-250, 1-250, all.
 func (c *Client) GetMoversOfRanks(ctx context.Context, rankRange string, options *GetMoversOfRanksOptions) (*api.GlobalstatsMoversOfBody, error) {
@@ -773,7 +791,9 @@ type GetRateProviderOptions struct {
 	Explain bool
 }
 
-// GetRateProvider asks GET /api/v1/rates/providers/{provider}. One provider with its current yields and prices.
+// GetRateProvider asks GET /api/v1/rates/providers/{provider}. One provider with its current yields and prices. Entries that the
+// source has not reported for three polling intervals are left out; prices are those accepted into the coin's price. A provider
+// without current entries has an empty list.
 //
 // provider: Slug, case-insensitive.
 func (c *Client) GetRateProvider(ctx context.Context, provider string, options *GetRateProviderOptions) (*api.RatesProviderBody, error) {
@@ -826,7 +846,9 @@ type GetSentimentOptions struct {
 	Explain bool
 }
 
-// GetSentiment asks GET /api/v1/global-stats/sentiment. Number of coins that rose and fell within 24 hours, by rank segment.
+// GetSentiment asks GET /api/v1/global-stats/sentiment. Number of coins that rose and fell within 24 hours, by rank segment. The
+// segments 1-50, 51-100 and 101-250, and all ranked coins as overall. Coins without a known change are left out; each of the others
+// counts once, whatever its market cap.
 func (c *Client) GetSentiment(ctx context.Context, options *GetSentimentOptions) (*api.GlobalstatsSentimentBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/sentiment"}
 	o := given(options)
@@ -846,7 +868,7 @@ type GetSentimentOfRanksOptions struct {
 }
 
 // GetSentimentOfRanks asks GET /api/v1/global-stats/sentiment/{rankRange}. Number of coins that rose and fell within 24 hours, in
-// one rank segment.
+// one rank segment. Coins without a known change are left out; each of the others counts once, whatever its market cap.
 //
 // rankRange: Rank segment by market cap; all returns every segment. One of 1-50, 51-100, 101-250, all.
 func (c *Client) GetSentimentOfRanks(ctx context.Context, rankRange string, options *GetSentimentOfRanksOptions) (*api.GlobalstatsSentimentOfBody, error) {
@@ -887,7 +909,8 @@ type ListChartsOptions struct {
 	Explain bool
 }
 
-// ListCharts asks GET /api/v1/charts. Price history of several coins.
+// ListCharts asks GET /api/v1/charts. Price history of several coins. Candles as in /charts/{coinId}, by coin id, for at most 50
+// coins. A coin that none of our venues traded in the period has an empty chart; a name that no coin has is in meta.missing.
 //
 // coins: Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}. May also be repeated.
 func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListChartsOptions) (*api.ChartsListBody, error) {
@@ -908,7 +931,8 @@ type ListCoinCategoriesOptions struct {
 	Explain bool
 }
 
-// ListCoinCategories asks GET /api/v1/coins/categories. Categories of coins.
+// ListCoinCategories asks GET /api/v1/coins/categories. Categories of coins. Names are those of the sources that describe the coins;
+// a coin counts in each of its categories. Sums are over the coins whose value is known.
 func (c *Client) ListCoinCategories(ctx context.Context, options *ListCoinCategoriesOptions) (*api.CoinsCategoriesBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/categories"}
 	o := given(options)
@@ -978,7 +1002,8 @@ type ListCoinMarketsOptions struct {
 	AsOf time.Time
 }
 
-// ListCoinMarkets asks GET /api/v1/coins/{coinId}/markets. Markets of a coin, by exchange.
+// ListCoinMarkets asks GET /api/v1/coins/{coinId}/markets. Markets of a coin, by exchange. Those received within 120 seconds before
+// the newest price, accepted or not.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -991,7 +1016,8 @@ func (c *Client) ListCoinMarkets(ctx context.Context, coinID string, options *Li
 	return ask[api.CoinsMarketsBody](ctx, c, asked)
 }
 
-// ListCoinNetworks asks GET /api/v1/coins/{coinId}/networks. Platforms a coin is issued on, with contract addresses.
+// ListCoinNetworks asks GET /api/v1/coins/{coinId}/networks. Platforms a coin is issued on, with contract addresses. As listed by
+// the source that describes the coin, sorted by platform. The list is also empty if no source names a platform.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -1007,7 +1033,8 @@ type ListCoinSlugsOptions struct {
 	Featured bool
 }
 
-// ListCoinSlugs asks GET /api/v1/coins/slugs. Ids of all coins.
+// ListCoinSlugs asks GET /api/v1/coins/slugs. Ids of all coins. By rank; coins without a market cap, also those without a price,
+// follow. Featured coins are sorted by the number of providers with a yield and filled up by rank.
 func (c *Client) ListCoinSlugs(ctx context.Context, options *ListCoinSlugsOptions) (*api.CoinsSlugsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/slugs"}
 	o := given(options)
@@ -1026,7 +1053,8 @@ type ListCoinsWithRatesOptions struct {
 	Explain bool
 }
 
-// ListCoinsWithRates asks GET /api/v1/coins/with-rates. Coins that can be lent, borrowed or staked.
+// ListCoinsWithRates asks GET /api/v1/coins/with-rates. Coins that can be lent, borrowed or staked. By rank, with the statistics of
+// the current yields of one category over all providers. A yield counts for three polling intervals of its source.
 //
 // category: Category of the yields. One of lending, borrowing, staking.
 func (c *Client) ListCoinsWithRates(ctx context.Context, category string, options *ListCoinsWithRatesOptions) (*api.CoinsWithRatesBody, error) {
@@ -1102,7 +1130,7 @@ type ListEarnProductsOptions struct {
 	Limit int64
 	// Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
 	Offset int64
-	// Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC.
+	// Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
@@ -1191,7 +1219,8 @@ type ListPricesOptions struct {
 	AsOf time.Time
 }
 
-// ListPrices asks GET /api/v1/prices. Prices of several coins, current or as of a past time.
+// ListPrices asks GET /api/v1/prices. Prices of several coins, current or as of a past time. A coin without a recent median has the
+// price of a reference source, named in priceSource.
 //
 // symbols: Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}. May also be repeated.
 func (c *Client) ListPrices(ctx context.Context, symbols []string, options *ListPricesOptions) (*api.PricesListBody, error) {
@@ -1211,7 +1240,8 @@ type ListProvidersOptions struct {
 	Category string
 }
 
-// ListProviders asks GET /api/v1/providers. All venues and sources, with their terms and health.
+// ListProviders asks GET /api/v1/providers. All venues and sources, with their terms and health. Health is from this service's own
+// requests and prices.
 func (c *Client) ListProviders(ctx context.Context, options *ListProvidersOptions) (*api.ProvidersBody, error) {
 	asked := call{method: "GET", path: "/api/v1/providers"}
 	o := given(options)
@@ -1219,7 +1249,9 @@ func (c *Client) ListProviders(ctx context.Context, options *ListProvidersOption
 	return ask[api.ProvidersBody](ctx, c, asked)
 }
 
-// ListRateProviders asks GET /api/v1/rates/providers. Providers of yields and prices, with their health.
+// ListRateProviders asks GET /api/v1/rates/providers. Providers of yields and prices, with their health. Exchanges with prices, and
+// providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; /api/v1/providers
+// has them all.
 func (c *Client) ListRateProviders(ctx context.Context) (*api.RatesProvidersBody, error) {
 	asked := call{method: "GET", path: "/api/v1/rates/providers"}
 	return ask[api.RatesProvidersBody](ctx, c, asked)
@@ -1322,7 +1354,8 @@ type ListRecentCoinsOptions struct {
 	Explain bool
 }
 
-// ListRecentCoins asks GET /api/v1/coins/recent. The newest coins.
+// ListRecentCoins asks GET /api/v1/coins/recent. The newest coins. By launch date as stated by a source, not by when the coin was
+// first seen here. Coins without a launch date are left out.
 func (c *Client) ListRecentCoins(ctx context.Context, options *ListRecentCoinsOptions) (*api.CoinsRecentBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/recent"}
 	o := given(options)
@@ -1374,7 +1407,8 @@ type ListSimilarCoinsOptions struct {
 	Explain bool
 }
 
-// ListSimilarCoins asks GET /api/v1/coins/{coinId}/similar. Coins with similar categories.
+// ListSimilarCoins asks GET /api/v1/coins/{coinId}/similar. Coins with similar categories. By the categories that sources put coins
+// in.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -1451,7 +1485,7 @@ type ListTopCoinsOptions struct {
 	Explain bool
 }
 
-// ListTopCoins asks GET /api/v1/coins/top. The largest coins by market cap.
+// ListTopCoins asks GET /api/v1/coins/top. The largest coins by market cap. Coins without a market cap are left out.
 func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions) (*api.CoinsTopBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/top"}
 	o := given(options)
@@ -1621,7 +1655,9 @@ type SummarizeRatesOptions struct {
 	Explain bool
 }
 
-// SummarizeRates asks GET /api/v1/rates/summary. Lowest, highest and mean yield of each coin by category.
+// SummarizeRates asks GET /api/v1/rates/summary. Lowest, highest and mean yield of each coin by category. Every current entry counts
+// once, whatever its TVL; those that the source has not reported for three polling intervals are left out. Prices come last: one per
+// exchange, as accepted into the coin's price.
 func (c *Client) SummarizeRates(ctx context.Context, options *SummarizeRatesOptions) (*api.RatesSummaryBody, error) {
 	asked := call{method: "GET", path: "/api/v1/rates/summary"}
 	o := given(options)

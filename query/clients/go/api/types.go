@@ -10,30 +10,38 @@ import (
 )
 
 type AgeMeta struct {
+	// Age of the data, in words; unknown if there is none
 	DataAge string `json:"dataAge"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the oldest input of this response, on which its age is based; absent before the first input
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 }
 
 type ChartsChart struct {
+	// Id of the coin
 	CoinID string `json:"coinId"`
 	// For format ohlc, oldest first
 	DataPoints []ChartsPoint `json:"dataPoints,omitzero"`
 	// For format simple, oldest first: start of the interval in milliseconds, last price
 	Prices [][]float64 `json:"prices,omitzero"`
-	// One of 5m, 1h, 1d.
-	Resolution string      `json:"resolution"`
-	Stats      ChartsStats `json:"stats"`
-	Timeframe  string      `json:"timeframe"`
+	// Length of an interval. One of 5m, 1h, 1d.
+	Resolution string `json:"resolution"`
+	// Over all intervals, also where points were merged or left out
+	Stats ChartsStats `json:"stats"`
+	// The period that was asked for
+	Timeframe string `json:"timeframe"`
 }
 
 type ChartsChartBody struct {
-	Data         ChartsChart     `json:"data"`
+	// The answer
+	Data ChartsChart `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         ChartsChartMeta `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta ChartsChartMeta `json:"meta"`
 }
 
 type ChartsChartMeta struct {
@@ -48,24 +56,30 @@ type ChartsChartMeta struct {
 }
 
 type ChartsClosedCandle struct {
-	Close  float64 `json:"close"`
-	CoinID string  `json:"coinId"`
+	// Last value of the interval
+	Close float64 `json:"close"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete
 	// live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another
 	// venue, with a missing exchange rate, or with missing minutes
-	Complete bool    `json:"complete"`
-	High     float64 `json:"high"`
+	Complete bool `json:"complete"`
+	// Highest value of the interval
+	High float64 `json:"high"`
 	// Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are
 	// explained
-	Intervals *int64  `json:"intervals,omitzero"`
-	Low       float64 `json:"low"`
-	Open      float64 `json:"open"`
+	Intervals *int64 `json:"intervals,omitzero"`
+	// Lowest value of the interval
+	Low float64 `json:"low"`
+	// First value of the interval
+	Open float64 `json:"open"`
 	// live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that
 	// were all imported from files; mixed: from published prices and others. One of live, backfill, import, mixed.
 	Origin string `json:"origin"`
 	// Equal to close
-	Price  float64 `json:"price"`
-	Symbol string  `json:"symbol"`
+	Price float64 `json:"price"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 	// Start of the interval
 	Timestamp time.Time `json:"timestamp"`
 	// Absent if part of the volume is from the venues' candles, which have no number of trades
@@ -77,8 +91,10 @@ type ChartsClosedCandle struct {
 }
 
 type ChartsCurrent struct {
-	CoinID  string `json:"coinId"`
-	IsStale bool   `json:"isStale"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// USD; absent if there is none, with the cause in meta.reason
 	Price *float64 `json:"price,omitzero"`
 	// median: computed from venues; else the reference source of the price, if no venue provides one
@@ -90,9 +106,12 @@ type ChartsCurrent struct {
 }
 
 type ChartsCurrentBody struct {
-	Data         ChartsCurrent     `json:"data"`
-	Explanations *ExplainInlined   `json:"explanations,omitzero"`
-	Meta         ChartsCurrentMeta `json:"meta"`
+	// The answer
+	Data ChartsCurrent `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta ChartsCurrentMeta `json:"meta"`
 }
 
 type ChartsCurrentMeta struct {
@@ -109,15 +128,19 @@ type ChartsCurrentMeta struct {
 }
 
 type ChartsListBody struct {
-	Data         ChartsListData  `json:"data"`
+	// The answer
+	Data ChartsListData `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         ChartsListMeta  `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta ChartsListMeta `json:"meta"`
 }
 
 type ChartsListData struct {
 	// Charts by coin id
-	Charts    map[string]ChartsChart `json:"charts"`
-	Timeframe string                 `json:"timeframe"`
+	Charts map[string]ChartsChart `json:"charts"`
+	// The period that was asked for
+	Timeframe string `json:"timeframe"`
 }
 
 type ChartsListMeta struct {
@@ -132,22 +155,28 @@ type ChartsListMeta struct {
 }
 
 type ChartsMissing struct {
-	Coin   string `json:"coin"`
+	// As in the request
+	Coin string `json:"coin"`
+	// unknown: no coin has this name
 	Reason string `json:"reason"`
 }
 
 type ChartsPoint struct {
+	// Last value of the interval
 	Close float64 `json:"close"`
 	// Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete
 	// live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another
 	// venue, with a missing exchange rate, or with missing minutes
-	Complete bool    `json:"complete"`
-	High     float64 `json:"high"`
+	Complete bool `json:"complete"`
+	// Highest value of the interval
+	High float64 `json:"high"`
 	// Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are
 	// explained
-	Intervals *int64  `json:"intervals,omitzero"`
-	Low       float64 `json:"low"`
-	Open      float64 `json:"open"`
+	Intervals *int64 `json:"intervals,omitzero"`
+	// Lowest value of the interval
+	Low float64 `json:"low"`
+	// First value of the interval
+	Open float64 `json:"open"`
 	// live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that
 	// were all imported from files; mixed: from published prices and others. One of live, backfill, import, mixed.
 	Origin string `json:"origin"`
@@ -164,25 +193,31 @@ type ChartsPoint struct {
 }
 
 type ChartsRateChart struct {
-	// One of lending, staking, borrowing.
+	// Category of the yields. One of lending, staking, borrowing.
 	Category string `json:"category"`
-	CoinID   string `json:"coinId"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// For format ohlc, oldest first
 	DataPoints []ChartsRatePoint `json:"dataPoints,omitzero"`
 	// The provider that was asked for; all without one
 	Provider string `json:"provider,omitzero"`
 	// For format simple, oldest first: start of the interval in milliseconds, last yield
 	Rates [][]float64 `json:"rates,omitzero"`
-	// One of 5m, 1h, 1d.
-	Resolution string          `json:"resolution"`
-	Stats      ChartsRateStats `json:"stats"`
-	Timeframe  string          `json:"timeframe"`
+	// Length of an interval. One of 5m, 1h, 1d.
+	Resolution string `json:"resolution"`
+	// Over all intervals, also where points were merged or left out
+	Stats ChartsRateStats `json:"stats"`
+	// The period that was asked for
+	Timeframe string `json:"timeframe"`
 }
 
 type ChartsRateChartBody struct {
-	Data         ChartsRateChart     `json:"data"`
-	Explanations *ExplainInlined     `json:"explanations,omitzero"`
-	Meta         ChartsRateChartMeta `json:"meta"`
+	// The answer
+	Data ChartsRateChart `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta ChartsRateChartMeta `json:"meta"`
 }
 
 type ChartsRateChartMeta struct {
@@ -197,15 +232,19 @@ type ChartsRateChartMeta struct {
 }
 
 type ChartsRatePoint struct {
+	// Last value of the interval
 	Close float64 `json:"close"`
 	// False for the current interval
-	Complete bool    `json:"complete"`
-	High     float64 `json:"high"`
+	Complete bool `json:"complete"`
+	// Highest value of the interval
+	High float64 `json:"high"`
 	// Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are
 	// explained
-	Intervals *int64  `json:"intervals,omitzero"`
-	Low       float64 `json:"low"`
-	Open      float64 `json:"open"`
+	Intervals *int64 `json:"intervals,omitzero"`
+	// Lowest value of the interval
+	Low float64 `json:"low"`
+	// First value of the interval
+	Open float64 `json:"open"`
 	// Number of providers that the median is of
 	Providers int64 `json:"providers"`
 	// Percent per year, compounded (APY); equal to close
@@ -249,40 +288,54 @@ type ChartsStats struct {
 }
 
 type CoinsAttribution struct {
+	// Licence or terms of the source's values, in words
 	License string `json:"license,omitzero"`
-	Name    string `json:"name,omitzero"`
-	Source  string `json:"source"`
+	// Name of the source
+	Name string `json:"name,omitzero"`
+	// Slug of the source
+	Source string `json:"source"`
 	// Attribution required by the source
 	Text string `json:"text,omitzero"`
-	URL  string `json:"url,omitzero"`
+	// Address of the source's interface
+	URL string `json:"url,omitzero"`
 }
 
 type CoinsBestRate struct {
-	Provider string  `json:"provider"`
-	Rate     float64 `json:"rate"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
+	// Percent per year, compounded (APY)
+	Rate float64 `json:"rate"`
 }
 
 type CoinsBestRates struct {
+	// Lowest rate, percent per year (APY); absent if there is none
 	Borrowing *float64 `json:"borrowing,omitzero"`
-	Lending   *float64 `json:"lending,omitzero"`
-	Staking   *float64 `json:"staking,omitzero"`
+	// Highest yield, percent per year (APY); absent if there is none
+	Lending *float64 `json:"lending,omitzero"`
+	// Highest yield, percent per year (APY); absent if there is none
+	Staking *float64 `json:"staking,omitzero"`
 }
 
 type CoinsCategoriesBody struct {
 	// Largest market cap first
-	Data         []CoinsCategory `json:"data"`
+	Data []CoinsCategory `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         Meta            `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta Meta `json:"meta"`
 }
 
 type CoinsCategory struct {
-	CoinCount int64  `json:"coinCount"`
-	ID        string `json:"id"`
+	// Number of coins in the category, also without a price
+	CoinCount int64 `json:"coinCount"`
+	// Made from the name
+	ID string `json:"id"`
 	// USD; sum over the coins with a known market cap
 	MarketCap *float64 `json:"marketCap,omitzero"`
 	// Percent; over the coins whose market cap 24 hours ago is known too
 	MarketCapChangePercentage24h *float64 `json:"marketCapChangePercentage24h,omitzero"`
-	Name                         string   `json:"name"`
+	// As the source spells it
+	Name string `json:"name"`
 	// Ids of the three highest-ranked coins
 	TopCoins []string `json:"topCoins"`
 	// USD
@@ -290,45 +343,59 @@ type CoinsCategory struct {
 }
 
 type CoinsCoin struct {
+	// Other coins that the name may mean, the largest first
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
 	// The name is ambiguous: other coins match it too
 	Ambiguous bool `json:"ambiguous,omitzero"`
 	// Source of the description
-	Attribution       []CoinsAttribution `json:"attribution"`
-	Categories        []string           `json:"categories"`
-	CirculatingSupply *float64           `json:"circulatingSupply,omitzero"`
+	Attribution []CoinsAttribution `json:"attribution"`
+	// Names of the categories, as the source spells them
+	Categories []string `json:"categories"`
+	// Units in circulation
+	CirculatingSupply *float64 `json:"circulatingSupply,omitzero"`
 	// Launch date, as stated by a source; absent if unknown
-	CreatedAt    time.Time `json:"createdAt,omitzero"`
-	CurrentPrice *float64  `json:"currentPrice,omitzero"`
-	Description  string    `json:"description,omitzero"`
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	// USD
+	CurrentPrice *float64 `json:"currentPrice,omitzero"`
+	// In English, in the source's words
+	Description string `json:"description,omitzero"`
 	// When description, categories, links and developer statistics were read; absent before the first time
 	DetailsUpdatedAt time.Time `json:"detailsUpdatedAt,omitzero"`
 	// Statistics of the repositories by name
 	Developer map[string]float64 `json:"developer,omitzero"`
-	Homepage  string             `json:"homepage,omitzero"`
-	ID        string             `json:"id"`
-	ImageURL  string             `json:"imageUrl,omitzero"`
+	// The first of the homepage links
+	Homepage string `json:"homepage,omitzero"`
+	// Id of the coin
+	ID string `json:"id"`
+	// URL of the coin's logo
+	ImageURL string `json:"imageUrl,omitzero"`
 	// Known to the source, but no longer traded
 	Inactive bool `json:"inactive,omitzero"`
 	// The newest minute of these numbers ended more than three minutes ago
 	IsStale bool `json:"isStale,omitzero"`
 	// Addresses by kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper
-	Links         map[string][]string `json:"links,omitzero"`
-	MarketCap     *float64            `json:"marketCap,omitzero"`
-	MarketCapRank *int64              `json:"marketCapRank,omitzero"`
+	Links map[string][]string `json:"links,omitzero"`
+	// Price times circulating supply, USD
+	MarketCap *float64 `json:"marketCap,omitzero"`
+	// Rank by market cap; 1 is the largest
+	MarketCapRank *int64 `json:"marketCapRank,omitzero"`
 	// null if unlimited
 	MaxSupply *float64 `json:"maxSupply,omitzero"`
-	Name      string   `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// Contract address by platform
-	Platforms      map[string]string `json:"platforms"`
-	PriceChange24h *float64          `json:"priceChange24h,omitzero"`
+	Platforms map[string]string `json:"platforms"`
+	// Change within 24 hours, USD
+	PriceChange24h *float64 `json:"priceChange24h,omitzero"`
 	// Percent
 	PriceChangePercentage24h *float64 `json:"priceChangePercentage24h,omitzero"`
 	// median of our venues, or the reference source of the price of a coin that none of them trades
-	PriceSource  string `json:"priceSource,omitzero"`
+	PriceSource string `json:"priceSource,omitzero"`
+	// Slug of the source of all supplies
 	SupplySource string `json:"supplySource,omitzero"`
 	// Lower case
-	Symbol      string   `json:"symbol"`
+	Symbol string `json:"symbol"`
+	// Units in existence
 	TotalSupply *float64 `json:"totalSupply,omitzero"`
 	// Within 24 hours
 	TotalVolume *float64 `json:"totalVolume,omitzero"`
@@ -337,35 +404,49 @@ type CoinsCoin struct {
 }
 
 type CoinsCoinBody struct {
-	Data         CoinsCoin       `json:"data"`
+	// The answer
+	Data CoinsCoin `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
 }
 
 type CoinsCoinRates struct {
+	// Mean of all yields, percent per year (APY)
 	Average float64 `json:"average"`
 	// For borrowing the lowest, else the highest
-	Best          CoinsBestRate `json:"best"`
-	Max           float64       `json:"max"`
-	Median        float64       `json:"median"`
-	Min           float64       `json:"min"`
-	ProviderCount int64         `json:"providerCount"`
+	Best CoinsBestRate `json:"best"`
+	// Highest, percent per year (APY)
+	Max float64 `json:"max"`
+	// Median of all yields, percent per year (APY)
+	Median float64 `json:"median"`
+	// Lowest, percent per year (APY)
+	Min float64 `json:"min"`
+	// Number of providers with such a yield
+	ProviderCount int64 `json:"providerCount"`
 }
 
 type CoinsFeaturedBody struct {
 	// Sorted by number of providers with a yield, then by rank
-	Coins        []CoinsFeaturedCoin `json:"coins"`
-	Explanations *ExplainInlined     `json:"explanations,omitzero"`
-	Meta         CoinsListMeta       `json:"meta"`
+	Coins []CoinsFeaturedCoin `json:"coins"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsListMeta `json:"meta"`
 }
 
 type CoinsFeaturedCoin struct {
+	// Best current yield of each category
 	BestRates CoinsBestRates `json:"bestRates"`
-	HasRates  bool           `json:"hasRates"`
-	ID        string         `json:"id"`
-	ImageURL  string         `json:"imageUrl,omitzero"`
+	// Whether a provider has a current yield for it
+	HasRates bool `json:"hasRates"`
+	// Id of the coin
+	ID string `json:"id"`
+	// URL of the coin's logo
+	ImageURL string `json:"imageUrl,omitzero"`
 	// USD
 	MarketCap *float64 `json:"marketCap,omitzero"`
-	Name      string   `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price *float64 `json:"price,omitzero"`
 	// median: computed from venues; else the reference source of the price
@@ -379,13 +460,16 @@ type CoinsFeaturedCoin struct {
 }
 
 type CoinsFoundCoin struct {
-	ID       string `json:"id"`
+	// Id of the coin
+	ID string `json:"id"`
+	// URL of the coin's logo
 	ImageURL string `json:"imageUrl,omitzero"`
 	// USD
 	MarketCap *float64 `json:"marketCap,omitzero"`
 	// The same as rank
 	MarketCapRank *int64 `json:"marketCapRank,omitzero"`
-	Name          string `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price *float64 `json:"price,omitzero"`
 	// median: computed from venues; else the reference source of the price
@@ -397,15 +481,20 @@ type CoinsFoundCoin struct {
 }
 
 type CoinsHistoryBody struct {
+	// Other coins that the name may mean, the largest first
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
 	// The name is ambiguous: other coins match it too
-	Ambiguous    bool             `json:"ambiguous,omitzero"`
-	CoinID       string           `json:"coinId"`
-	Explanations *ExplainInlined  `json:"explanations,omitzero"`
-	Meta         CoinsHistoryMeta `json:"meta"`
+	Ambiguous bool `json:"ambiguous,omitzero"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsHistoryMeta `json:"meta"`
 	// Oldest first; intervals without a price are left out
 	Points []CoinsPoint `json:"points"`
-	Symbol string       `json:"symbol"`
+	// Symbol of the coin, upper case
+	Symbol string `json:"symbol"`
 }
 
 type CoinsHistoryMeta struct {
@@ -413,7 +502,7 @@ type CoinsHistoryMeta struct {
 	Clamped map[string]int64 `json:"clamped,omitzero"`
 	// Rows returned
 	Count int64 `json:"count"`
-	// One of hourly, daily.
+	// Step between points. One of hourly, daily.
 	Granularity string `json:"granularity"`
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
@@ -438,9 +527,11 @@ type CoinsMarket struct {
 	// In the quote asset
 	Ask *float64 `json:"ask,omitzero"`
 	// In the quote asset
-	Bid      *float64 `json:"bid,omitzero"`
-	Exchange string   `json:"exchange"`
-	Pair     string   `json:"pair"`
+	Bid *float64 `json:"bid,omitzero"`
+	// Slug of the exchange
+	Exchange string `json:"exchange"`
+	// Symbols of the coin and of the quote asset
+	Pair string `json:"pair"`
 	// Last trade price in the quote asset; the mid of bid and ask if there was no recent trade
 	Price float64 `json:"price"`
 	// Absent if the quote asset could not be converted
@@ -454,10 +545,12 @@ type CoinsMarket struct {
 }
 
 type CoinsMarketsBody struct {
+	// Id of the coin
 	CoinID string `json:"coinId"`
 	// Largest volume first
-	Markets []CoinsMarket    `json:"markets"`
-	Meta    CoinsMarketsMeta `json:"meta"`
+	Markets []CoinsMarket `json:"markets"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsMarketsMeta `json:"meta"`
 }
 
 type CoinsMarketsMeta struct {
@@ -472,18 +565,23 @@ type CoinsMarketsMeta struct {
 }
 
 type CoinsNetwork struct {
-	Address  string `json:"address"`
+	// Contract address of the coin on the platform
+	Address string `json:"address"`
+	// As the source spells it
 	Platform string `json:"platform"`
 }
 
 type CoinsNetworks struct {
+	// Id of the coin
 	CoinID string `json:"coinId"`
-	Count  int64  `json:"count"`
+	// Number of rows in this response
+	Count int64 `json:"count"`
 	// Contract address by platform; empty for the native coin of a chain
 	Networks []CoinsNetwork `json:"networks"`
 }
 
 type CoinsNetworksBody struct {
+	// The answer
 	Data CoinsNetworks `json:"data"`
 }
 
@@ -498,19 +596,23 @@ type CoinsPoint struct {
 }
 
 type CoinsRatedCoin struct {
-	// One of lending, borrowing, staking.
-	Category    string    `json:"category"`
-	ID          string    `json:"id"`
+	// Category of the yields. One of lending, borrowing, staking.
+	Category string `json:"category"`
+	// Id of the coin
+	ID string `json:"id"`
+	// When the newest of these yields was received
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
 	// USD
 	MarketCap *float64 `json:"marketCap,omitzero"`
-	Name      string   `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price *float64 `json:"price,omitzero"`
 	// median: computed from venues; else the reference source of the price
 	PriceSource string `json:"priceSource,omitzero"`
 	// By market cap, 1 is the largest
-	Rank  *int64         `json:"rank,omitzero"`
+	Rank *int64 `json:"rank,omitzero"`
+	// The coin's current yields in this category, over all providers
 	Rates CoinsCoinRates `json:"rates"`
 	// Lower case
 	Symbol string `json:"symbol"`
@@ -518,9 +620,11 @@ type CoinsRatedCoin struct {
 
 type CoinsRecentBody struct {
 	// Newest first; coins without a known launch date are left out
-	Coins        []CoinsRecentCoin `json:"coins"`
-	Explanations *ExplainInlined   `json:"explanations,omitzero"`
-	Meta         CoinsListMeta     `json:"meta"`
+	Coins []CoinsRecentCoin `json:"coins"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsListMeta `json:"meta"`
 }
 
 type CoinsRecentCoin struct {
@@ -528,11 +632,14 @@ type CoinsRecentCoin struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// The first minute with a price from our venues
 	FirstPriceAt time.Time `json:"firstPriceAt,omitzero"`
-	ID           string    `json:"id"`
-	ImageURL     string    `json:"imageUrl,omitzero"`
+	// Id of the coin
+	ID string `json:"id"`
+	// URL of the coin's logo
+	ImageURL string `json:"imageUrl,omitzero"`
 	// USD
 	MarketCap *float64 `json:"marketCap,omitzero"`
-	Name      string   `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price *float64 `json:"price,omitzero"`
 	// median: computed from venues; else the reference source of the price
@@ -544,9 +651,12 @@ type CoinsRecentCoin struct {
 }
 
 type CoinsSearchBody struct {
-	Data         []CoinsFoundCoin `json:"data"`
-	Explanations *ExplainInlined  `json:"explanations,omitzero"`
-	Meta         CoinsSearchMeta  `json:"meta"`
+	// The answer
+	Data []CoinsFoundCoin `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsSearchMeta `json:"meta"`
 }
 
 type CoinsSearchMeta struct {
@@ -558,8 +668,10 @@ type CoinsSearchMeta struct {
 	IsStale bool `json:"isStale,omitzero"`
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
-	Limit       int64     `json:"limit"`
-	Page        int64     `json:"page"`
+	// Rows per page
+	Limit int64 `json:"limit"`
+	// Page number, from 1
+	Page int64 `json:"page"`
 	// The search text
 	Query string `json:"query"`
 	// Why the list is empty
@@ -569,24 +681,32 @@ type CoinsSearchMeta struct {
 }
 
 type CoinsSearchToolBody struct {
+	// Matching coins of this page, in the requested order
 	Coins []CoinsFoundCoin `json:"coins"`
-	Meta  CoinsSearchMeta  `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsSearchMeta `json:"meta"`
 }
 
 type CoinsSimilarBody struct {
+	// Id of the coin
 	CoinID string `json:"coinId"`
 	// Most similar first, ties by rank
-	Coins        []CoinsSimilarCoin `json:"coins"`
-	Explanations *ExplainInlined    `json:"explanations,omitzero"`
-	Meta         CoinsListMeta      `json:"meta"`
+	Coins []CoinsSimilarCoin `json:"coins"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsListMeta `json:"meta"`
 }
 
 type CoinsSimilarCoin struct {
-	ID       string `json:"id"`
+	// Id of the coin
+	ID string `json:"id"`
+	// URL of the coin's logo
 	ImageURL string `json:"imageUrl,omitzero"`
 	// USD
 	MarketCap *float64 `json:"marketCap,omitzero"`
-	Name      string   `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price *float64 `json:"price,omitzero"`
 	// median: computed from venues; else the reference source of the price
@@ -600,55 +720,83 @@ type CoinsSimilarCoin struct {
 }
 
 type CoinsSlugs struct {
+	// Number of rows in this response
 	Count int64 `json:"count"`
 	// Sorted by rank
 	Slugs []string `json:"slugs"`
 }
 
 type CoinsSlugsBody struct {
+	// The answer
 	Data CoinsSlugs `json:"data"`
 }
 
 type CoinsStatistics struct {
+	// Highest price ever, USD; absent if no source states one
 	Ath *float64 `json:"ath,omitzero"`
 	// Change from the all-time high to the price
-	AthChangePercentage *float64  `json:"athChangePercentage,omitzero"`
-	AthDate             time.Time `json:"athDate,omitzero"`
-	Atl                 *float64  `json:"atl,omitzero"`
+	AthChangePercentage *float64 `json:"athChangePercentage,omitzero"`
+	// When ath was reached, accurate to about a day
+	AthDate time.Time `json:"athDate,omitzero"`
+	// Lowest price ever, USD; absent if no source states one
+	Atl *float64 `json:"atl,omitzero"`
 	// Change from the all-time low to the price
-	AtlChangePercentage *float64  `json:"atlChangePercentage,omitzero"`
-	AtlDate             time.Time `json:"atlDate,omitzero"`
-	CirculatingSupply   *float64  `json:"circulatingSupply,omitzero"`
-	CoinID              string    `json:"coinId"`
+	AtlChangePercentage *float64 `json:"atlChangePercentage,omitzero"`
+	// When atl was reached, accurate to about a day
+	AtlDate time.Time `json:"atlDate,omitzero"`
+	// Units in circulation
+	CirculatingSupply *float64 `json:"circulatingSupply,omitzero"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// USD; half width of the confidence interval of the newest price
-	Confidence                   *float64  `json:"confidence,omitzero"`
-	FullyDilutedValuation        *float64  `json:"fullyDilutedValuation,omitzero"`
-	High24h                      *float64  `json:"high24h,omitzero"`
-	LastUpdated                  time.Time `json:"lastUpdated,omitzero"`
-	Low24h                       *float64  `json:"low24h,omitzero"`
-	MarketCap                    *float64  `json:"marketCap,omitzero"`
-	MarketCapChange24h           *float64  `json:"marketCapChange24h,omitzero"`
-	MarketCapChangePercentage24h *float64  `json:"marketCapChangePercentage24h,omitzero"`
-	MarketCapRank                *int64    `json:"marketCapRank,omitzero"`
+	Confidence *float64 `json:"confidence,omitzero"`
+	// Price times maximum supply, or total supply if that is unknown, USD
+	FullyDilutedValuation *float64 `json:"fullyDilutedValuation,omitzero"`
+	// Highest price of the last 24 hours, USD
+	High24h *float64 `json:"high24h,omitzero"`
+	// End of the last minute in which these numbers changed
+	LastUpdated time.Time `json:"lastUpdated,omitzero"`
+	// Lowest price of the last 24 hours, USD
+	Low24h *float64 `json:"low24h,omitzero"`
+	// Price times circulating supply, USD
+	MarketCap *float64 `json:"marketCap,omitzero"`
+	// Change within 24 hours, USD; the supply is taken as unchanged
+	MarketCapChange24h *float64 `json:"marketCapChange24h,omitzero"`
+	// Percent, over 24 hours; equal to the price change, since the supply is taken as unchanged
+	MarketCapChangePercentage24h *float64 `json:"marketCapChangePercentage24h,omitzero"`
+	// Rank by market cap; 1 is the largest
+	MarketCapRank *int64 `json:"marketCapRank,omitzero"`
 	// null if unlimited
-	MaxSupply                 *float64 `json:"maxSupply,omitzero"`
-	Price                     *float64 `json:"price,omitzero"`
-	PriceChange24h            *float64 `json:"priceChange24h,omitzero"`
-	PriceChangePercentage14d  *float64 `json:"priceChangePercentage14d,omitzero"`
-	PriceChangePercentage1h   *float64 `json:"priceChangePercentage1h,omitzero"`
-	PriceChangePercentage1y   *float64 `json:"priceChangePercentage1y,omitzero"`
+	MaxSupply *float64 `json:"maxSupply,omitzero"`
+	// USD
+	Price *float64 `json:"price,omitzero"`
+	// Change within 24 hours, USD
+	PriceChange24h *float64 `json:"priceChange24h,omitzero"`
+	// Percent, over 14 days
+	PriceChangePercentage14d *float64 `json:"priceChangePercentage14d,omitzero"`
+	// Percent, over 1 hour
+	PriceChangePercentage1h *float64 `json:"priceChangePercentage1h,omitzero"`
+	// Percent, over 365 days
+	PriceChangePercentage1y *float64 `json:"priceChangePercentage1y,omitzero"`
+	// Percent, over 200 days
 	PriceChangePercentage200d *float64 `json:"priceChangePercentage200d,omitzero"`
-	PriceChangePercentage24h  *float64 `json:"priceChangePercentage24h,omitzero"`
-	PriceChangePercentage30d  *float64 `json:"priceChangePercentage30d,omitzero"`
-	PriceChangePercentage60d  *float64 `json:"priceChangePercentage60d,omitzero"`
-	PriceChangePercentage7d   *float64 `json:"priceChangePercentage7d,omitzero"`
+	// Percent, over 24 hours
+	PriceChangePercentage24h *float64 `json:"priceChangePercentage24h,omitzero"`
+	// Percent, over 30 days
+	PriceChangePercentage30d *float64 `json:"priceChangePercentage30d,omitzero"`
+	// Percent, over 60 days
+	PriceChangePercentage60d *float64 `json:"priceChangePercentage60d,omitzero"`
+	// Percent, over 7 days
+	PriceChangePercentage7d *float64 `json:"priceChangePercentage7d,omitzero"`
 	// median of our venues, or the reference source of the price of a coin that none of them trades
 	PriceSource string `json:"priceSource,omitzero"`
 	// Venues that the newest price is computed from
-	Providers    int64  `json:"providers"`
+	Providers int64 `json:"providers"`
+	// Slug of the source of all supplies
 	SupplySource string `json:"supplySource,omitzero"`
 	// Lower case
-	Symbol      string   `json:"symbol"`
+	Symbol string `json:"symbol"`
+	// Units in existence
 	TotalSupply *float64 `json:"totalSupply,omitzero"`
 	// Within 24 hours
 	TotalVolume *float64 `json:"totalVolume,omitzero"`
@@ -657,14 +805,18 @@ type CoinsStatistics struct {
 }
 
 type CoinsStatisticsBody struct {
-	Data         CoinsStatistics     `json:"data"`
-	Explanations *ExplainInlined     `json:"explanations,omitzero"`
-	Meta         CoinsStatisticsMeta `json:"meta"`
+	// The answer
+	Data CoinsStatistics `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsStatisticsMeta `json:"meta"`
 }
 
 type CoinsStatisticsMeta struct {
 	// The newest minute of these numbers ended more than three minutes ago
-	IsStale     bool      `json:"isStale,omitzero"`
+	IsStale bool `json:"isStale,omitzero"`
+	// The same as data.lastUpdated
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
 	// Periods whose change is computed from our candles; the others are as reported by the source
 	OwnChanges []string `json:"ownChanges,omitzero"`
@@ -673,6 +825,7 @@ type CoinsStatisticsMeta struct {
 }
 
 type CoinsStats struct {
+	// Number of categories of these coins
 	Categories int64 `json:"categories"`
 	// With details
 	DetailedCoins int64 `json:"detailedCoins"`
@@ -681,18 +834,23 @@ type CoinsStats struct {
 	// With a market cap
 	RankedCoins int64 `json:"rankedCoins"`
 	// End of the newest folded minute
-	Timestamp  time.Time `json:"timestamp,omitzero"`
-	TotalCoins int64     `json:"totalCoins"`
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	// All coins of the catalog
+	TotalCoins int64 `json:"totalCoins"`
 }
 
 type CoinsStatsBody struct {
+	// The answer
 	Data CoinsStats `json:"data"`
 }
 
 type CoinsTableBody struct {
-	Data         []CoinsTableRow `json:"data"`
+	// The answer
+	Data []CoinsTableRow `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         CoinsTableMeta  `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsTableMeta `json:"meta"`
 }
 
 type CoinsTableMeta struct {
@@ -704,38 +862,61 @@ type CoinsTableMeta struct {
 	IsStale bool `json:"isStale,omitzero"`
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
-	Order       string    `json:"order"`
-	OrderDir    string    `json:"orderDir"`
-	Page        int64     `json:"page"`
-	PerPage     int64     `json:"perPage"`
+	// Sort key
+	Order string `json:"order"`
+	// Sort direction: asc or desc
+	OrderDir string `json:"orderDir"`
+	// Page number, from 1
+	Page int64 `json:"page"`
+	// Rows per page
+	PerPage int64 `json:"perPage"`
 	// Why the list is empty
 	Reason string `json:"reason,omitzero"`
 	// Number of coins on all pages
-	Total      int64 `json:"total"`
+	Total int64 `json:"total"`
+	// Number of pages
 	TotalPages int64 `json:"totalPages"`
 }
 
 type CoinsTableRow struct {
-	Ath                   *float64  `json:"ath,omitzero"`
-	Atl                   *float64  `json:"atl,omitzero"`
-	CirculatingSupply     *float64  `json:"circulatingSupply,omitzero"`
-	CurrentPrice          float64   `json:"currentPrice"`
-	FullyDilutedValuation *float64  `json:"fullyDilutedValuation,omitzero"`
-	High24h               *float64  `json:"high24h,omitzero"`
-	ID                    string    `json:"id"`
-	ImageURL              string    `json:"imageUrl,omitzero"`
-	LastUpdated           time.Time `json:"lastUpdated"`
-	Low24h                *float64  `json:"low24h,omitzero"`
-	MarketCap             *float64  `json:"marketCap,omitzero"`
-	MarketCapRank         *int64    `json:"marketCapRank,omitzero"`
+	// Highest price ever, USD; absent if no source states one
+	Ath *float64 `json:"ath,omitzero"`
+	// Lowest price ever, USD; absent if no source states one
+	Atl *float64 `json:"atl,omitzero"`
+	// Units in circulation
+	CirculatingSupply *float64 `json:"circulatingSupply,omitzero"`
+	// USD
+	CurrentPrice float64 `json:"currentPrice"`
+	// Price times maximum supply, or total supply if that is unknown, USD
+	FullyDilutedValuation *float64 `json:"fullyDilutedValuation,omitzero"`
+	// Highest price of the last 24 hours, USD
+	High24h *float64 `json:"high24h,omitzero"`
+	// Id of the coin
+	ID string `json:"id"`
+	// URL of the coin's logo
+	ImageURL string `json:"imageUrl,omitzero"`
+	// End of the last minute in which the row changed
+	LastUpdated time.Time `json:"lastUpdated"`
+	// Lowest price of the last 24 hours, USD
+	Low24h *float64 `json:"low24h,omitzero"`
+	// Price times circulating supply, USD
+	MarketCap *float64 `json:"marketCap,omitzero"`
+	// Rank by market cap; 1 is the largest
+	MarketCapRank *int64 `json:"marketCapRank,omitzero"`
 	// null if unlimited
-	MaxSupply                *float64 `json:"maxSupply,omitzero"`
-	Name                     string   `json:"name"`
-	PriceChange24h           *float64 `json:"priceChange24h,omitzero"`
-	PriceChangePercentage1h  *float64 `json:"priceChangePercentage1h,omitzero"`
+	MaxSupply *float64 `json:"maxSupply,omitzero"`
+	// Name of the coin
+	Name string `json:"name"`
+	// Change within 24 hours, USD
+	PriceChange24h *float64 `json:"priceChange24h,omitzero"`
+	// Percent, over 1 hour
+	PriceChangePercentage1h *float64 `json:"priceChangePercentage1h,omitzero"`
+	// Percent, over 24 hours
 	PriceChangePercentage24h *float64 `json:"priceChangePercentage24h,omitzero"`
+	// Percent, over 30 days
 	PriceChangePercentage30d *float64 `json:"priceChangePercentage30d,omitzero"`
-	PriceChangePercentage7d  *float64 `json:"priceChangePercentage7d,omitzero"`
+	// Percent, over 7 days
+	PriceChangePercentage7d *float64 `json:"priceChangePercentage7d,omitzero"`
 	// median of our venues, or the reference source of the price of a coin that none of them trades
 	PriceSource string `json:"priceSource"`
 	// Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history
@@ -743,24 +924,31 @@ type CoinsTableRow struct {
 	// Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then
 	SparklineUntil time.Time `json:"sparklineUntil,omitzero"`
 	// Lower case
-	Symbol      string   `json:"symbol"`
+	Symbol string `json:"symbol"`
+	// Units in existence
 	TotalSupply *float64 `json:"totalSupply,omitzero"`
+	// USD, 24 hours
 	TotalVolume *float64 `json:"totalVolume,omitzero"`
 }
 
 type CoinsTopBody struct {
 	// Sorted by rank
-	Coins        []CoinsTopCoin  `json:"coins"`
+	Coins []CoinsTopCoin `json:"coins"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         CoinsListMeta   `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsListMeta `json:"meta"`
 }
 
 type CoinsTopCoin struct {
-	ID       string `json:"id"`
+	// Id of the coin
+	ID string `json:"id"`
+	// URL of the coin's logo
 	ImageURL string `json:"imageUrl,omitzero"`
 	// USD
 	MarketCap *float64 `json:"marketCap,omitzero"`
-	Name      string   `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price *float64 `json:"price,omitzero"`
 	// Percent
@@ -777,17 +965,22 @@ type CoinsTopCoin struct {
 
 type CoinsTrendingBody struct {
 	// Largest 24-hour gain first
-	Coins        []CoinsTrendingCoin `json:"coins"`
-	Explanations *ExplainInlined     `json:"explanations,omitzero"`
-	Meta         CoinsListMeta       `json:"meta"`
+	Coins []CoinsTrendingCoin `json:"coins"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsListMeta `json:"meta"`
 }
 
 type CoinsTrendingCoin struct {
-	ID       string `json:"id"`
+	// Id of the coin
+	ID string `json:"id"`
+	// URL of the coin's logo
 	ImageURL string `json:"imageUrl,omitzero"`
 	// USD
 	MarketCap *float64 `json:"marketCap,omitzero"`
-	Name      string   `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price *float64 `json:"price,omitzero"`
 	// Percent
@@ -806,15 +999,18 @@ type CoinsTrendingCoin struct {
 
 type CoinsWithRatesBody struct {
 	// Sorted by rank
-	Coins        []CoinsRatedCoin `json:"coins"`
-	Explanations *ExplainInlined  `json:"explanations,omitzero"`
-	Meta         CoinsListMeta    `json:"meta"`
+	Coins []CoinsRatedCoin `json:"coins"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CoinsListMeta `json:"meta"`
 }
 
 type CorrectionsBody struct {
 	// The last one first
 	Corrections []CorrectionsCorrection `json:"corrections"`
-	Meta        CorrectionsMeta         `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta CorrectionsMeta `json:"meta"`
 }
 
 type CorrectionsCorrection struct {
@@ -827,7 +1023,8 @@ type CorrectionsCorrection struct {
 	// Name of the correction; restatements that follow from it have the cause correction ID
 	ID string `json:"id"`
 	// exclude: ticks are left out; withdraw: an exclusion is taken back. One of exclude, withdraw.
-	Kind   string `json:"kind"`
+	Kind string `json:"kind"`
+	// Why the ticks are left out, or the exclusion is taken back
 	Reason string `json:"reason"`
 	// Which market, as the venue spells it, in upper case; absent for all of the venue
 	Symbol string `json:"symbol,omitzero"`
@@ -870,12 +1067,14 @@ type EarnBenchmark struct {
 	// Fixings of the median, oldest first; a day without one is left out
 	History []EarnDayRate `json:"history"`
 	// Over providers, one rate each; absent if none is accepted
-	Median             *float64 `json:"median,omitzero"`
-	MethodologyVersion int      `json:"methodologyVersion"`
-	ProviderCount      int64    `json:"providerCount"`
+	Median *float64 `json:"median,omitzero"`
+	// Version of the formulas that the values were computed by
+	MethodologyVersion int `json:"methodologyVersion"`
+	// Number of providers with an accepted rate
+	ProviderCount int64 `json:"providerCount"`
 	// There is no fixing yet: the figures are current ones
 	Provisional bool `json:"provisional"`
-	// One of overall, cefi, defi.
+	// Providers that are included: overall is all, cefi exchanges, defi protocols. One of overall, cefi, defi.
 	Segment string `json:"segment"`
 	// USD; total weight of tvlWeighted
 	Tvl *float64 `json:"tvl,omitzero"`
@@ -884,20 +1083,25 @@ type EarnBenchmark struct {
 }
 
 type EarnBenchmarkBody struct {
-	Data         EarnBenchmark     `json:"data"`
-	Explanations *ExplainInlined   `json:"explanations,omitzero"`
-	Meta         EarnBenchmarkMeta `json:"meta"`
+	// The answer
+	Data EarnBenchmark `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta EarnBenchmarkMeta `json:"meta"`
 }
 
 type EarnBenchmarkMeta struct {
 	// Parameters lowered to their maximum, with the value used
 	Clamped map[string]int64 `json:"clamped,omitzero"`
 	// Rows returned
-	Count   int64  `json:"count"`
+	Count int64 `json:"count"`
+	// Age of the data, in words; unknown if there is none
 	DataAge string `json:"dataAge"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the oldest input of this response, on which its age is based; absent before the first input
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 	// Log time up to which the view behind this response is complete
@@ -905,9 +1109,12 @@ type EarnBenchmarkMeta struct {
 }
 
 type EarnCeFiPart struct {
-	Median        *float64 `json:"median,omitzero"`
-	ProviderCount int64    `json:"providerCount"`
-	TvlWeighted   *float64 `json:"tvlWeighted,omitzero"`
+	// Over exchanges, one rate each, percent per year; absent if none is accepted
+	Median *float64 `json:"median,omitzero"`
+	// Number of exchanges with an accepted rate
+	ProviderCount int64 `json:"providerCount"`
+	// Mean weighted by TVL over exchanges that report one, percent per year; absent if none does
+	TvlWeighted *float64 `json:"tvlWeighted,omitzero"`
 }
 
 type EarnChange struct {
@@ -915,14 +1122,19 @@ type EarnChange struct {
 	After string `json:"after,omitzero"`
 	// Absent if there was none
 	Before string `json:"before,omitzero"`
-	// One of lending, staking.
+	// Whether the coin is lent or staked. One of lending, staking.
 	Category string `json:"category"`
-	CoinID   string `json:"coinId"`
-	// One of status, cap, min, lockup, notice, tiers, payout, promo, countries.
-	Field     string `json:"field"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// The term that changed; of tiers only the bounds are compared. One of status, cap, min, lockup, notice, tiers, payout, promo,
+	// countries.
+	Field string `json:"field"`
+	// The product, as provider:coin:category
 	ProductID string `json:"productId"`
-	Provider  string `json:"provider"`
-	Symbol    string `json:"symbol"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 	// End of the minute in which it was reported
 	Time time.Time `json:"time"`
 	// Absent if the whole product opened or closed
@@ -931,8 +1143,9 @@ type EarnChange struct {
 
 type EarnChangesBody struct {
 	// Newest first
-	Changes []EarnChange    `json:"changes"`
-	Meta    EarnChangesMeta `json:"meta"`
+	Changes []EarnChange `json:"changes"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta EarnChangesMeta `json:"meta"`
 }
 
 type EarnChangesMeta struct {
@@ -942,86 +1155,115 @@ type EarnChangesMeta struct {
 	Count int64 `json:"count"`
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
-	Since       time.Time `json:"since"`
+	// Start of the range
+	Since time.Time `json:"since"`
 	// There are further, older changes in the range
 	Truncated bool `json:"truncated,omitzero"`
 }
 
 type EarnCorrection struct {
-	Reason     string    `json:"reason"`
-	Revision   int64     `json:"revision"`
-	Supersedes string    `json:"supersedes"`
-	WrittenAt  time.Time `json:"writtenAt"`
+	// Why the fixing was corrected
+	Reason string `json:"reason"`
+	// Number of the correction of this fixing, from 1
+	Revision int64 `json:"revision"`
+	// The fixing that it supersedes, as date/segment/revision
+	Supersedes string `json:"supersedes"`
+	// End of the minute in which the correction was written
+	WrittenAt time.Time `json:"writtenAt"`
 }
 
 type EarnCountries struct {
+	// Only these countries, by ISO 3166 code, without those in deny; empty for all
 	Allow []string `json:"allow"`
-	Deny  []string `json:"deny"`
+	// Not these countries, by ISO 3166 code
+	Deny []string `json:"deny"`
 }
 
 type EarnCurrentPart struct {
-	Median        *float64 `json:"median,omitzero"`
-	ProviderCount int64    `json:"providerCount"`
-	TvlWeighted   *float64 `json:"tvlWeighted,omitzero"`
+	// Over the providers of the segment, one rate each, percent per year; absent if none is accepted
+	Median *float64 `json:"median,omitzero"`
+	// Number of providers of the segment with an accepted rate
+	ProviderCount int64 `json:"providerCount"`
+	// Mean weighted by TVL over providers that report one, percent per year; absent if none does
+	TvlWeighted *float64 `json:"tvlWeighted,omitzero"`
 }
 
 type EarnDayRate struct {
+	// Day (UTC) that begins with the fixing
 	Date string `json:"date"`
 	// The fixing that this correction supersedes, as date/segment/revision
-	Supersedes string  `json:"supersedes,omitzero"`
-	Value      float64 `json:"value"`
+	Supersedes string `json:"supersedes,omitzero"`
+	// Median of the fixing, percent per year
+	Value float64 `json:"value"`
 }
 
 type EarnDeFiPart struct {
-	Median        *float64 `json:"median,omitzero"`
-	ProviderCount int64    `json:"providerCount"`
-	TvlWeighted   *float64 `json:"tvlWeighted,omitzero"`
+	// Over protocols, one rate each, percent per year; absent if none is accepted
+	Median *float64 `json:"median,omitzero"`
+	// Number of protocols with an accepted rate
+	ProviderCount int64 `json:"providerCount"`
+	// Mean weighted by TVL over protocols that report one, percent per year; absent if none does
+	TvlWeighted *float64 `json:"tvlWeighted,omitzero"`
 }
 
 type EarnDelta struct {
-	N1d  *float64 `json:"1d,omitzero"`
+	// Since the fixing of the day before; absent without one
+	N1d *float64 `json:"1d,omitzero"`
+	// Since the fixing of 30 days before; absent without one
 	N30d *float64 `json:"30d,omitzero"`
-	N7d  *float64 `json:"7d,omitzero"`
+	// Since the fixing of 7 days before; absent without one
+	N7d *float64 `json:"7d,omitzero"`
 }
 
 type EarnListMeta struct {
 	// Parameters lowered to their maximum, with the value used
 	Clamped map[string]int64 `json:"clamped,omitzero"`
 	// Rows returned
-	Count   int64  `json:"count"`
+	Count int64 `json:"count"`
+	// Age of the data, in words; unknown if there is none
 	DataAge string `json:"dataAge"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the oldest input of this response, on which its age is based; absent before the first input
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
-	Offset      int64     `json:"offset"`
+	// Products that were skipped
+	Offset int64 `json:"offset"`
 	// Number of products without limit and offset
 	Total int64 `json:"total"`
 }
 
 type EarnProduct struct {
-	// One of lending, staking.
-	Category     string `json:"category"`
-	CoinID       string `json:"coinId"`
-	ProductID    string `json:"productId"`
-	Provider     string `json:"provider"`
+	// Whether the coin is lent or staked. One of lending, staking.
+	Category string `json:"category"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// provider:coin:category; never changes
+	ProductID string `json:"productId"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
+	// Name of the provider
 	ProviderName string `json:"providerName,omitzero"`
-	// One of cefi, defi.
+	// cefi: an exchange; defi: any other provider. One of cefi, defi.
 	Segment string `json:"segment"`
 	// silent: its source no longer responds. One of open, silent, closed.
 	Status string `json:"status"`
+	// Symbol of the coin
 	Symbol string `json:"symbol"`
 	// Open ones first, sorted by confidence, then by rate
 	Variants []EarnVariant `json:"variants"`
 }
 
 type EarnProductBody struct {
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         EarnProductMeta `json:"meta"`
-	Product      EarnProduct     `json:"product"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta EarnProductMeta `json:"meta"`
+	// The product with its variants
+	Product EarnProduct `json:"product"`
 }
 
 type EarnProductMeta struct {
@@ -1032,57 +1274,75 @@ type EarnProductMeta struct {
 }
 
 type EarnProductsBody struct {
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         EarnListMeta    `json:"meta"`
-	Products     []EarnProduct   `json:"products"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta EarnListMeta `json:"meta"`
+	// Open ones first, sorted by confidence, then by rate
+	Products []EarnProduct `json:"products"`
 }
 
 type EarnTier struct {
-	Apr  float64 `json:"apr"`
+	// Percent per year, not compounded (APR)
+	Apr float64 `json:"apr"`
+	// Lower bound, units of the coin; 0 if the source reports none
 	From float64 `json:"from"`
+	// Percent per year, compounded (APY)
 	Rate float64 `json:"rate"`
 	// Absent if there is no upper bound
 	To *float64 `json:"to,omitzero"`
 }
 
 type EarnVariant struct {
+	// Percent per year, not compounded (APR); equal to apy if the source reported an APY
 	Apr float64 `json:"apr"`
+	// Percent per year, compounded (APY)
 	Apy float64 `json:"apy"`
 	// Without rewards in other tokens; the lowest of the tiers
 	BaseRate float64 `json:"baseRate"`
 	// Units of the coin; for protocols, the remaining capacity
-	Cap        *float64 `json:"cap,omitzero"`
-	Chain      string   `json:"chain,omitzero"`
-	Collection string   `json:"collection"`
+	Cap *float64 `json:"cap,omitzero"`
+	// Blockchain, as the source names it; absent off chain
+	Chain string `json:"chain,omitzero"`
+	// How it was read: api, from an interface of the source
+	Collection string `json:"collection"`
 	// Assumed compounding frequency of an APR; absent if the source reported an APY
 	Compounding string `json:"compounding,omitzero"`
 	// 0 to 1
-	Confidence float64       `json:"confidence"`
-	Countries  EarnCountries `json:"countries"`
-	LockupDays *float64      `json:"lockupDays,omitzero"`
+	Confidence float64 `json:"confidence"`
+	// As reported by the source, and by the terms of the exchange; both empty where neither states any
+	Countries EarnCountries `json:"countries"`
+	// Days for which a deposit is bound
+	LockupDays *float64 `json:"lockupDays,omitzero"`
 	// The highest of the tiers
 	MaxRate float64 `json:"maxRate"`
 	// Units of the coin
 	MinDeposit *float64 `json:"minDeposit,omitzero"`
-	Name       string   `json:"name,omitzero"`
-	Payout     string   `json:"payout,omitzero"`
+	// What the source calls the product
+	Name string `json:"name,omitzero"`
+	// How often earnings are paid, as the source states it, such as daily
+	Payout string `json:"payout,omitzero"`
 	// The product's id at the source
-	Pool  string `json:"pool,omitzero"`
-	Promo bool   `json:"promo"`
+	Pool string `json:"pool,omitzero"`
+	// Offered for a limited time or to some users
+	Promo bool `json:"promo"`
 	// Percent per year, compounded (APY); equal to apy
 	Rate float64 `json:"rate"`
 	// The part paid in other tokens
 	RewardRate *float64 `json:"rewardRate,omitzero"`
 	// The source that reported it
 	Source string `json:"source"`
-	// One of open, silent, replaced, closed.
+	// silent: its source no longer responds; replaced: now under another source or coin; closed: no longer offered. One of open,
+	// silent, replaced, closed.
 	Status string `json:"status"`
 	// flexible, or a number of days such as 30d
-	Term  string     `json:"term,omitzero"`
+	Term string `json:"term,omitzero"`
+	// Rates of parts of the amount; empty if the source reports none
 	Tiers []EarnTier `json:"tiers"`
 	// USD
-	Tvl       *float64 `json:"tvl,omitzero"`
-	VariantID string   `json:"variantId"`
+	Tvl *float64 `json:"tvl,omitzero"`
+	// source:pool or source:pool:term; never changes
+	VariantID string `json:"variantId"`
 	// When the source last reported it; updated at least hourly
 	VerifiedAt time.Time `json:"verifiedAt"`
 	// Days
@@ -1090,6 +1350,7 @@ type EarnVariant struct {
 }
 
 type ErrorBody struct {
+	// What went wrong
 	Error ErrorDetail `json:"error"`
 }
 
@@ -1121,7 +1382,9 @@ type ErrorDetail struct {
 }
 
 type ExplainBody struct {
+	// The answer
 	Data ExplainNode `json:"data"`
+	// About this response: its rows, their age, and limits that were applied
 	Meta ExplainMeta `json:"meta"`
 }
 
@@ -1134,6 +1397,7 @@ type ExplainInlined struct {
 }
 
 type ExplainLeftOut struct {
+	// Number of inputs that are not shown
 	Count int64 `json:"count"`
 	// Of their values, if the method adds them
 	Sum *float64 `json:"sum,omitzero"`
@@ -1151,8 +1415,10 @@ type ExplainMeta struct {
 type ExplainMethod struct {
 	// In terms of the inputs
 	Formula string `json:"formula"`
-	Name    string `json:"name"`
-	Version int    `json:"version"`
+	// Name of the rule
+	Name string `json:"name"`
+	// Version of the rule
+	Version int `json:"version"`
 }
 
 type ExplainNode struct {
@@ -1186,64 +1452,81 @@ type ExplainNode struct {
 
 type ExplainPlace struct {
 	// Where the record is answered
-	Href      string `json:"href"`
-	Offset    int64  `json:"offset"`
-	Partition int    `json:"partition"`
-	Topic     string `json:"topic"`
+	Href string `json:"href"`
+	// Offset of the record in its partition
+	Offset int64 `json:"offset"`
+	// Partition of the topic
+	Partition int `json:"partition"`
+	// Topic of the log
+	Topic string `json:"topic"`
 }
 
 type FiatAttribution struct {
+	// Slug of the source
 	Source string `json:"source"`
-	Text   string `json:"text"`
+	// Attribution to show
+	Text string `json:"text"`
 }
 
 type FiatCurrency struct {
+	// Always fiat
 	CoinType string `json:"coinType"`
 	// When a source first reported a rate for this currency
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	// Units of the currency per US dollar: the median of the accepted sources
 	ExchangeRate float64 `json:"exchangeRate"`
-	ID           string  `json:"id"`
+	// Currency code in lower case
+	ID string `json:"id"`
 	// No source has a fresh rate; this is the newest known one
 	IsStale bool `json:"isStale"`
 	// When a source of exchange rates was last polled
 	LastFiatSync time.Time `json:"lastFiatSync,omitzero"`
-	Name         string    `json:"name"`
+	// Name of the currency
+	Name string `json:"name"`
 	// Accepted sources; empty for the US dollar itself
 	Sources []string `json:"sources"`
-	Symbol  string   `json:"symbol"`
+	// Currency code (ISO 4217)
+	Symbol string `json:"symbol"`
 	// Time of the newest accepted rate; for a daily rate, the start of its day
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
 type FiatCurrencyBody struct {
-	Data         FiatDetailedCurrency `json:"data"`
-	Explanations *ExplainInlined      `json:"explanations,omitzero"`
-	Meta         FiatMeta             `json:"meta"`
+	// The answer
+	Data FiatDetailedCurrency `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta FiatMeta `json:"meta"`
 }
 
 type FiatDetailedCurrency struct {
+	// Always fiat
 	CoinType string `json:"coinType"`
 	// When a source first reported a rate for this currency
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	// Units of the currency per US dollar: the median of the accepted sources
 	ExchangeRate float64 `json:"exchangeRate"`
-	ID           string  `json:"id"`
+	// Currency code in lower case
+	ID string `json:"id"`
 	// The rate of each source, accepted or not
 	Inputs []FiatInput `json:"inputs"`
 	// No source has a fresh rate; this is the newest known one
 	IsStale bool `json:"isStale"`
 	// When a source of exchange rates was last polled
 	LastFiatSync time.Time `json:"lastFiatSync,omitzero"`
-	Name         string    `json:"name"`
+	// Name of the currency
+	Name string `json:"name"`
 	// Accepted sources; empty for the US dollar itself
 	Sources []string `json:"sources"`
-	Symbol  string   `json:"symbol"`
+	// Currency code (ISO 4217)
+	Symbol string `json:"symbol"`
 	// Time of the newest accepted rate; for a daily rate, the start of its day
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
 type FiatInput struct {
+	// Whether it counts in the exchange rate
 	Accepted bool `json:"accepted"`
 	// Attribution to show with the rate
 	Attribution string `json:"attribution,omitzero"`
@@ -1257,22 +1540,29 @@ type FiatInput struct {
 	Rate float64 `json:"rate"`
 	// Why the rate is not accepted: too old, more than 50% away from the median, or computed from other sources that are accepted
 	// themselves. One of stale, outlier, repeats.
-	Reason    string    `json:"reason,omitzero"`
-	Source    string    `json:"source"`
+	Reason string `json:"reason,omitzero"`
+	// Slug of the source
+	Source string `json:"source"`
+	// Time of the rate; for a daily rate, the start of its day
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
 type FiatList struct {
+	// Rates are per one unit of this currency
 	BaseCurrency string `json:"baseCurrency"`
-	Count        int64  `json:"count"`
+	// Number of rows in this response
+	Count int64 `json:"count"`
 	// Sorted by code
 	Currencies []FiatCurrency `json:"currencies"`
 }
 
 type FiatListBody struct {
-	Data         FiatList        `json:"data"`
+	// The answer
+	Data FiatList `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         FiatMeta        `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta FiatMeta `json:"meta"`
 }
 
 type FiatMeta struct {
@@ -1287,8 +1577,10 @@ type FiatMeta struct {
 }
 
 type FiatRates struct {
+	// Rates are per one unit of this currency
 	BaseCurrency string `json:"baseCurrency"`
-	Count        int64  `json:"count"`
+	// Number of rows in this response
+	Count int64 `json:"count"`
 	// Units per US dollar, by currency code
 	Rates map[string]float64 `json:"rates"`
 	// Time of the newest rate
@@ -1296,9 +1588,12 @@ type FiatRates struct {
 }
 
 type FiatRatesBody struct {
-	Data         FiatRates       `json:"data"`
+	// The answer
+	Data FiatRates `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         FiatMeta        `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta FiatMeta `json:"meta"`
 }
 
 type FiatStats struct {
@@ -1306,12 +1601,15 @@ type FiatStats struct {
 	LastUpdate time.Time `json:"lastUpdate"`
 	// Currencies for which no source has a fresh rate
 	StaleCurrencies int64 `json:"staleCurrencies"`
+	// Number of currencies with a rate, the US dollar among them
 	TotalCurrencies int64 `json:"totalCurrencies"`
 }
 
 type FiatStatsBody struct {
+	// The answer
 	Data FiatStats `json:"data"`
-	Meta Meta      `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta Meta `json:"meta"`
 }
 
 type FiatStatus struct {
@@ -1322,28 +1620,36 @@ type FiatStatus struct {
 	// When a source of exchange rates was last polled; absent before the first poll
 	LastSync time.Time `json:"lastSync,omitzero"`
 	// lastSync plus the interval
-	NextSync   time.Time `json:"nextSync,omitzero"`
+	NextSync time.Time `json:"nextSync,omitzero"`
+	// Number of currencies, and time of the newest rate
 	Statistics FiatStats `json:"statistics"`
 }
 
 type FiatStatusBody struct {
+	// The answer
 	Data FiatStatus `json:"data"`
-	Meta Meta       `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta Meta `json:"meta"`
 }
 
 type GlobalstatsBorrowedAsset struct {
 	// Percent
 	BorrowApy *float64 `json:"borrowApy,omitzero"`
-	CoinID    string   `json:"coinId"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// USD
-	Debt   float64 `json:"debt"`
-	Symbol string  `json:"symbol"`
+	Debt float64 `json:"debt"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 }
 
 type GlobalstatsDefiBody struct {
-	Data         GlobalstatsDefiOverview `json:"data"`
-	Explanations *ExplainInlined         `json:"explanations,omitzero"`
-	Meta         AgeMeta                 `json:"meta"`
+	// The answer
+	Data GlobalstatsDefiOverview `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta AgeMeta `json:"meta"`
 }
 
 type GlobalstatsDefiBorrowing struct {
@@ -1368,9 +1674,12 @@ type GlobalstatsDefiBorrowing struct {
 }
 
 type GlobalstatsDefiBorrowingBody struct {
-	Data         GlobalstatsDefiBorrowing `json:"data"`
-	Explanations *ExplainInlined          `json:"explanations,omitzero"`
-	Meta         AgeMeta                  `json:"meta"`
+	// The answer
+	Data GlobalstatsDefiBorrowing `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta AgeMeta `json:"meta"`
 }
 
 type GlobalstatsDefiCreditor struct {
@@ -1384,8 +1693,10 @@ type GlobalstatsDefiCreditor struct {
 	Debt float64 `json:"debt"`
 	// Percent of totalDebt
 	MarketShare *float64 `json:"marketShare,omitzero"`
-	Name        string   `json:"name"`
-	Slug        string   `json:"slug"`
+	// Name of the protocol
+	Name string `json:"name"`
+	// Slug of the protocol
+	Slug string `json:"slug"`
 }
 
 type GlobalstatsDefiLender struct {
@@ -1399,8 +1710,10 @@ type GlobalstatsDefiLender struct {
 	Change7d *float64 `json:"change7d,omitzero"`
 	// Percent of totalTvl
 	MarketShare *float64 `json:"marketShare,omitzero"`
-	Name        string   `json:"name"`
-	Slug        string   `json:"slug"`
+	// Name of the protocol
+	Name string `json:"name"`
+	// Slug of the protocol
+	Slug string `json:"slug"`
 	// Percent
 	SupplyApy *float64 `json:"supplyApy,omitzero"`
 	// USD
@@ -1415,8 +1728,9 @@ type GlobalstatsDefiLending struct {
 	// Each rate counted once
 	AverageSupplyApy *float64 `json:"averageSupplyApy,omitzero"`
 	// The 50 coins with the largest amount supplied, over accepted rates
-	ByAsset         []GlobalstatsLentAsset `json:"byAsset"`
-	MedianSupplyApy *float64               `json:"medianSupplyApy,omitzero"`
+	ByAsset []GlobalstatsLentAsset `json:"byAsset"`
+	// Each rate counted once, percent
+	MedianSupplyApy *float64 `json:"medianSupplyApy,omitzero"`
 	// Number of lending protocols
 	ProtocolCount int `json:"protocolCount"`
 	// Unix seconds
@@ -1434,9 +1748,12 @@ type GlobalstatsDefiLending struct {
 }
 
 type GlobalstatsDefiLendingBody struct {
-	Data         GlobalstatsDefiLending `json:"data"`
-	Explanations *ExplainInlined        `json:"explanations,omitzero"`
-	Meta         AgeMeta                `json:"meta"`
+	// The answer
+	Data GlobalstatsDefiLending `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta AgeMeta `json:"meta"`
 }
 
 type GlobalstatsDefiOverview struct {
@@ -1478,8 +1795,10 @@ type GlobalstatsDefiStaker struct {
 	Apy *float64 `json:"apy,omitzero"`
 	// Percent of totalStaked
 	MarketShare *float64 `json:"marketShare,omitzero"`
-	Name        string   `json:"name"`
-	Slug        string   `json:"slug"`
+	// Name of the protocol
+	Name string `json:"name"`
+	// Slug of the protocol
+	Slug string `json:"slug"`
 	// Of the protocol's own token
 	Symbol string `json:"symbol,omitzero"`
 	// USD
@@ -1506,14 +1825,18 @@ type GlobalstatsDefiStaking struct {
 }
 
 type GlobalstatsDefiStakingBody struct {
-	Data         GlobalstatsDefiStaking `json:"data"`
-	Explanations *ExplainInlined        `json:"explanations,omitzero"`
-	Meta         AgeMeta                `json:"meta"`
+	// The answer
+	Data GlobalstatsDefiStaking `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta AgeMeta `json:"meta"`
 }
 
 type GlobalstatsFearGreed struct {
 	// Attribution to show with the value
-	Attribution    string `json:"attribution,omitzero"`
+	Attribution string `json:"attribution,omitzero"`
+	// The value in words, from Extreme Fear to Extreme Greed
 	Classification string `json:"classification"`
 	// Computed index of the last minute
 	Computed *GlobalstatsOwnFearGreed `json:"computed,omitzero"`
@@ -1532,20 +1855,27 @@ type GlobalstatsFearGreed struct {
 }
 
 type GlobalstatsFearGreedBody struct {
-	Data         GlobalstatsFearGreed `json:"data"`
-	Explanations *ExplainInlined      `json:"explanations,omitzero"`
+	// The answer
+	Data GlobalstatsFearGreed `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
 }
 
 type GlobalstatsFlatMover struct {
-	ID       string `json:"id"`
-	IsGainer bool   `json:"isGainer"`
+	// Id of the coin
+	ID string `json:"id"`
+	// Whether the coin rose; false if it fell
+	IsGainer bool `json:"isGainer"`
 	// Time of the price
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
-	Logo        string    `json:"logo,omitzero"`
+	// URL of the coin's logo; absent if none is known
+	Logo string `json:"logo,omitzero"`
 	// USD
-	MarketCap     *float64 `json:"marketCap,omitzero"`
-	MarketCapRank int      `json:"marketCapRank"`
-	Name          string   `json:"name"`
+	MarketCap *float64 `json:"marketCap,omitzero"`
+	// Rank by market cap; 1 is the largest
+	MarketCapRank int `json:"marketCapRank"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price float64 `json:"price"`
 	// Percent
@@ -1555,7 +1885,8 @@ type GlobalstatsFlatMover struct {
 	// Among the gainers, or the losers, of the segment; 1 is the largest change
 	RankInSegment int64 `json:"rankInSegment"`
 	// Equal to id
-	Slug   string `json:"slug"`
+	Slug string `json:"slug"`
+	// Symbol of the coin, in lower case
 	Symbol string `json:"symbol"`
 	// USD
 	Volume24h *float64 `json:"volume24h,omitzero"`
@@ -1563,9 +1894,11 @@ type GlobalstatsFlatMover struct {
 
 type GlobalstatsFlatSegment struct {
 	// Minimum volume of 24 hours, USD, as asked for
-	MinVolume int64                  `json:"minVolume"`
-	Movers    []GlobalstatsFlatMover `json:"movers"`
-	RankRange string                 `json:"rankRange"`
+	MinVolume int64 `json:"minVolume"`
+	// Gainers, largest gain first, then losers, largest loss first
+	Movers []GlobalstatsFlatMover `json:"movers"`
+	// Ranks by market cap that are included: always 1-250
+	RankRange string `json:"rankRange"`
 	// Unix seconds
 	Timestamp int64 `json:"timestamp"`
 	// Number of rising coins in the segment with the minimum volume
@@ -1575,18 +1908,23 @@ type GlobalstatsFlatSegment struct {
 }
 
 type GlobalstatsHistoryBody struct {
-	Data         GlobalstatsMetricHistory `json:"data"`
-	Explanations *ExplainInlined          `json:"explanations,omitzero"`
-	Meta         GlobalstatsSeriesMeta    `json:"meta"`
+	// The answer
+	Data GlobalstatsMetricHistory `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta GlobalstatsSeriesMeta `json:"meta"`
 }
 
 type GlobalstatsLentAsset struct {
 	// Percent
 	BorrowApy *float64 `json:"borrowApy,omitzero"`
-	CoinID    string   `json:"coinId"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// Percent
 	SupplyApy *float64 `json:"supplyApy,omitzero"`
-	Symbol    string   `json:"symbol"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 	// USD supplied
 	Tvl float64 `json:"tvl"`
 }
@@ -1595,11 +1933,13 @@ type GlobalstatsMeta struct {
 	// Parameters lowered to their maximum, with the value used
 	Clamped map[string]int64 `json:"clamped,omitzero"`
 	// Rows returned
-	Count   int64  `json:"count"`
+	Count int64 `json:"count"`
+	// Age of the data, in words; unknown if there is none
 	DataAge string `json:"dataAge"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the oldest input of this response, on which its age is based; absent before the first input
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 	// Log time up to which the view behind this response is complete
@@ -1608,14 +1948,18 @@ type GlobalstatsMeta struct {
 
 type GlobalstatsMetricCandle struct {
 	// Mean of the samples
-	Avg   float64 `json:"avg"`
+	Avg float64 `json:"avg"`
+	// Last value of the interval
 	Close float64 `json:"close"`
 	// For backfilled values, percent: the share of today's total market cap held by the coins in the source's history; for DeFi, the
 	// source's newest total as a share of ours. Where it is below 100, totals are too low and dominances too high
 	Coverage *float64 `json:"coverage,omitzero"`
-	High     float64  `json:"high"`
-	Low      float64  `json:"low"`
-	Open     float64  `json:"open"`
+	// Highest value of the interval
+	High float64 `json:"high"`
+	// Lowest value of the interval
+	Low float64 `json:"low"`
+	// First value of the interval
+	Open float64 `json:"open"`
 	// backfill: nothing was measured in this step and the value was read from a source's history (market metrics: its largest coins
 	// only; DeFi: the source's own selection of protocols). Absent for measured values
 	Origin string `json:"origin,omitzero"`
@@ -1627,22 +1971,24 @@ type GlobalstatsMetricCandle struct {
 }
 
 type GlobalstatsMetricHistory struct {
-	// One of 5m, 1h, 4h.
+	// Step between points. One of 5m, 1h, 4h.
 	Granularity string `json:"granularity"`
 	// Oldest first: the last value of each step; steps without a value are left out
-	History    []GlobalstatsMetricPoint `json:"history"`
-	MetricType string                   `json:"metricType"`
-	// One of 24h, 7d, 30d.
+	History []GlobalstatsMetricPoint `json:"history"`
+	// The metric that was asked for
+	MetricType string `json:"metricType"`
+	// The period that was asked for, up to the newest minute. One of 24h, 7d, 30d.
 	Period string `json:"period"`
 }
 
 type GlobalstatsMetricOHLC struct {
-	// One of hourly, daily.
+	// Step between points. One of hourly, daily.
 	Granularity string `json:"granularity"`
-	MetricType  string `json:"metricType"`
+	// The metric that was asked for
+	MetricType string `json:"metricType"`
 	// Oldest first, up to the current step; steps without a value are left out
 	Ohlc []GlobalstatsMetricCandle `json:"ohlc"`
-	// One of 24h, 7d, 30d.
+	// The period that was asked for, up to the newest minute. One of 24h, 7d, 30d.
 	Period string `json:"period"`
 }
 
@@ -1660,6 +2006,7 @@ type GlobalstatsMetricPoint struct {
 }
 
 type GlobalstatsMetrics struct {
+	// Age of the data
 	Meta AgeMeta `json:"_meta"`
 	// Number of coins included
 	ActiveCoins int `json:"activeCoins"`
@@ -1690,19 +2037,25 @@ type GlobalstatsMetrics struct {
 }
 
 type GlobalstatsMetricsBody struct {
-	Data         GlobalstatsMetrics `json:"data"`
-	Explanations *ExplainInlined    `json:"explanations,omitzero"`
+	// The answer
+	Data GlobalstatsMetrics `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
 }
 
 type GlobalstatsMover struct {
+	// Id of the coin
 	ID string `json:"id"`
 	// Time of the price
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
-	Logo        string    `json:"logo,omitzero"`
+	// URL of the coin's logo; absent if none is known
+	Logo string `json:"logo,omitzero"`
 	// USD
-	MarketCap     *float64 `json:"marketCap,omitzero"`
-	MarketCapRank int      `json:"marketCapRank"`
-	Name          string   `json:"name"`
+	MarketCap *float64 `json:"marketCap,omitzero"`
+	// Rank by market cap; 1 is the largest
+	MarketCapRank int `json:"marketCapRank"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price float64 `json:"price"`
 	// Percent
@@ -1712,37 +2065,50 @@ type GlobalstatsMover struct {
 	// Among the gainers, or the losers, of the segment; 1 is the largest change
 	RankInSegment int64 `json:"rankInSegment"`
 	// Equal to id
-	Slug   string `json:"slug"`
+	Slug string `json:"slug"`
+	// Symbol of the coin, in lower case
 	Symbol string `json:"symbol"`
 	// USD
 	Volume24h *float64 `json:"volume24h,omitzero"`
 }
 
 type GlobalstatsMoversBody struct {
-	Data         GlobalstatsMoversData `json:"data"`
-	Explanations *ExplainInlined       `json:"explanations,omitzero"`
-	Meta         GlobalstatsMeta       `json:"meta"`
+	// The answer
+	Data GlobalstatsMoversData `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta GlobalstatsMeta `json:"meta"`
 }
 
 type GlobalstatsMoversData struct {
-	Movers   []GlobalstatsSegment `json:"movers"`
-	Segments int64                `json:"segments"`
+	// Segments by rank, each with its gainers and losers
+	Movers []GlobalstatsSegment `json:"movers"`
+	// Number of segments
+	Segments int64 `json:"segments"`
 	// Unix seconds
 	Timestamp int64 `json:"timestamp"`
 }
 
 type GlobalstatsMoversOfBody struct {
-	Data         json.RawMessage `json:"data"`
+	// The answer
+	Data json.RawMessage `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         GlobalstatsMeta `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta GlobalstatsMeta `json:"meta"`
 }
 
 type GlobalstatsMoversToolBody struct {
+	// Largest gain first
 	Gainers []GlobalstatsMover `json:"gainers"`
-	Losers  []GlobalstatsMover `json:"losers"`
-	Meta    GlobalstatsMeta    `json:"meta"`
+	// Largest loss first
+	Losers []GlobalstatsMover `json:"losers"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta GlobalstatsMeta `json:"meta"`
 	// Minimum volume of 24 hours, USD, as asked for
-	MinVolume int64  `json:"minVolume"`
+	MinVolume int64 `json:"minVolume"`
+	// Ranks by market cap that are included; all for every ranked coin
 	RankRange string `json:"rankRange"`
 	// Unix seconds
 	Timestamp int64 `json:"timestamp"`
@@ -1753,23 +2119,30 @@ type GlobalstatsMoversToolBody struct {
 }
 
 type GlobalstatsOHLCBody struct {
-	Data         GlobalstatsMetricOHLC `json:"data"`
-	Explanations *ExplainInlined       `json:"explanations,omitzero"`
-	Meta         GlobalstatsSeriesMeta `json:"meta"`
+	// The answer
+	Data GlobalstatsMetricOHLC `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta GlobalstatsSeriesMeta `json:"meta"`
 }
 
 type GlobalstatsOwnFearGreed struct {
+	// The value in words, from Extreme Fear to Extreme Greed
 	Classification string `json:"classification"`
 	// Each from 0 to 100
 	Components map[string]float64 `json:"components"`
 	// Unix seconds
 	Timestamp int64 `json:"timestamp"`
-	Value     int   `json:"value"`
+	// 0 to 100
+	Value int `json:"value"`
 }
 
 type GlobalstatsPoint struct {
+	// Start of the day that the value is of
 	Timestamp time.Time `json:"timestamp"`
-	Value     float64   `json:"value"`
+	// 0 to 100
+	Value float64 `json:"value"`
 }
 
 type GlobalstatsSegment struct {
@@ -1778,7 +2151,8 @@ type GlobalstatsSegment struct {
 	// Largest loss first
 	Losers []GlobalstatsMover `json:"losers"`
 	// Minimum volume of 24 hours, USD, as asked for
-	MinVolume int64  `json:"minVolume"`
+	MinVolume int64 `json:"minVolume"`
+	// Ranks by market cap that are included; all for every ranked coin
 	RankRange string `json:"rankRange"`
 	// Unix seconds
 	Timestamp int64 `json:"timestamp"`
@@ -1791,7 +2165,8 @@ type GlobalstatsSegment struct {
 type GlobalstatsSentiment struct {
 	// Percent; absent if no change is known
 	AverageChange24h *float64 `json:"averageChange24h,omitzero"`
-	// One of very bullish, bullish, neutral, bearish, very bearish.
+	// sentimentRatio in words: neutral between 0.45 and 0.55; very up to 0.25 and from 0.75. One of very bullish, bullish, neutral,
+	// bearish, very bearish.
 	Classification string `json:"classification"`
 	// Percent; absent if no change is known
 	MedianChange24h *float64 `json:"medianChange24h,omitzero"`
@@ -1802,7 +2177,8 @@ type GlobalstatsSentiment struct {
 	// Coins whose price did not change
 	Neutral int `json:"neutral"`
 	// Coins that rose
-	Positive  int    `json:"positive"`
+	Positive int `json:"positive"`
+	// Ranks by market cap that are included; all for every ranked coin
 	RankRange string `json:"rankRange"`
 	// 0 to 1: rising coins as a share of those that rose or fell; 0.5 if none did
 	SentimentRatio float64 `json:"sentimentRatio"`
@@ -1813,24 +2189,32 @@ type GlobalstatsSentiment struct {
 }
 
 type GlobalstatsSentimentBody struct {
-	Data         GlobalstatsSentimentData `json:"data"`
-	Explanations *ExplainInlined          `json:"explanations,omitzero"`
-	Meta         GlobalstatsMeta          `json:"meta"`
+	// The answer
+	Data GlobalstatsSentimentData `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta GlobalstatsMeta `json:"meta"`
 }
 
 type GlobalstatsSentimentData struct {
 	// All ranked coins
-	Overall   *GlobalstatsSentiment  `json:"overall,omitzero"`
-	Segments  int64                  `json:"segments"`
+	Overall *GlobalstatsSentiment `json:"overall,omitzero"`
+	// Number of segments, without overall
+	Segments int64 `json:"segments"`
+	// Segments by rank
 	Sentiment []GlobalstatsSentiment `json:"sentiment"`
 	// Unix seconds
 	Timestamp int64 `json:"timestamp"`
 }
 
 type GlobalstatsSentimentOfBody struct {
-	Data         json.RawMessage `json:"data"`
+	// The answer
+	Data json.RawMessage `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         GlobalstatsMeta `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta GlobalstatsMeta `json:"meta"`
 }
 
 type GlobalstatsSeriesMeta struct {
@@ -1839,11 +2223,13 @@ type GlobalstatsSeriesMeta struct {
 	// Parameters lowered to their maximum, with the value used
 	Clamped map[string]int64 `json:"clamped,omitzero"`
 	// Rows returned
-	Count   int64  `json:"count"`
+	Count int64 `json:"count"`
+	// Age of the data, in words; unknown if there is none
 	DataAge string `json:"dataAge"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the oldest input of this response, on which its age is based; absent before the first input
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 	// Log time up to which the view behind this response is complete
@@ -1852,8 +2238,9 @@ type GlobalstatsSeriesMeta struct {
 
 type GlobalstatsStakedChain struct {
 	// Percent
-	Apy   *float64 `json:"apy,omitzero"`
-	Chain string   `json:"chain"`
+	Apy *float64 `json:"apy,omitzero"`
+	// Name of the chain
+	Chain string `json:"chain"`
 	// The chain's own coin
 	CoinID string `json:"coinId,omitzero"`
 	// Percent of totalStaked
@@ -1865,50 +2252,66 @@ type GlobalstatsStakedChain struct {
 }
 
 type GlobalstatsSummary struct {
+	// Age of the data
 	Meta AgeMeta `json:"_meta"`
 	// Percent of the total market cap
 	BtcDominance float64 `json:"btcDominance"`
 	// Percent of the total market cap
-	EthDominance float64                     `json:"ethDominance"`
-	FearGreed    *GlobalstatsFearGreed       `json:"fearGreed,omitzero"`
-	Metrics      GlobalstatsMetrics          `json:"metrics"`
-	Movers       GlobalstatsSummaryMovers    `json:"movers"`
-	Sentiment    GlobalstatsSummarySentiment `json:"sentiment"`
+	EthDominance float64 `json:"ethDominance"`
+	// Fear and greed index; absent before its first value
+	FearGreed *GlobalstatsFearGreed `json:"fearGreed,omitzero"`
+	// Totals and dominance of the whole market
+	Metrics GlobalstatsMetrics `json:"metrics"`
+	// Largest gainers and losers within 24 hours, by rank segment
+	Movers GlobalstatsSummaryMovers `json:"movers"`
+	// Number of coins that rose and fell within 24 hours, by rank segment
+	Sentiment GlobalstatsSummarySentiment `json:"sentiment"`
 	// Unix seconds
-	Timestamp         int64   `json:"timestamp"`
+	Timestamp int64 `json:"timestamp"`
+	// USD
 	TotalMarketCapUSD float64 `json:"totalMarketCapUsd"`
 	// Change of the market cap as a fraction: 0.02 is +2%
-	Trend24h     *float64 `json:"trend24h,omitzero"`
-	Volume24hUSD float64  `json:"volume24hUsd"`
+	Trend24h *float64 `json:"trend24h,omitzero"`
+	// USD
+	Volume24hUSD float64 `json:"volume24hUsd"`
 }
 
 type GlobalstatsSummaryBody struct {
-	Data         GlobalstatsSummary `json:"data"`
-	Explanations *ExplainInlined    `json:"explanations,omitzero"`
+	// The answer
+	Data GlobalstatsSummary `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
 }
 
 type GlobalstatsSummaryMovers struct {
-	Data     []GlobalstatsSegment `json:"data"`
-	Segments int64                `json:"segments"`
+	// Segments by rank, each with at most 10 gainers and 10 losers
+	Data []GlobalstatsSegment `json:"data"`
+	// Number of segments
+	Segments int64 `json:"segments"`
 }
 
 type GlobalstatsSummarySentiment struct {
-	Data     []GlobalstatsSentiment `json:"data"`
-	Segments int64                  `json:"segments"`
+	// Segments by rank
+	Data []GlobalstatsSentiment `json:"data"`
+	// Number of segments
+	Segments int64 `json:"segments"`
 }
 
 type GlobalstatsSummaryToolBody struct {
+	// Age of the data
 	Meta AgeMeta `json:"_meta"`
 	// Percent of the total market cap
 	BtcDominance float64 `json:"btcDominance"`
 	// Percent of the total market cap
 	EthDominance float64 `json:"ethDominance"`
 	// Unix seconds
-	Timestamp         int64   `json:"timestamp"`
+	Timestamp int64 `json:"timestamp"`
+	// USD
 	TotalMarketCapUSD float64 `json:"totalMarketCapUsd"`
 	// Change of the market cap as a fraction: 0.02 is +2%
-	Trend24h     *float64 `json:"trend24h,omitzero"`
-	Volume24hUSD float64  `json:"volume24hUsd"`
+	Trend24h *float64 `json:"trend24h,omitzero"`
+	// USD
+	Volume24hUSD float64 `json:"volume24hUsd"`
 }
 
 type MessageAuth struct {
@@ -2277,17 +2680,20 @@ type Meta struct {
 }
 
 type PricesAggregated struct {
+	// Id of the coin
 	CoinID string `json:"coinId"`
 	// Half width of the confidence interval, in the currency of the price; absent if priceSource is not median
 	Confidence *float64 `json:"confidence,omitzero"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
 	// Older than 30 s by the server's clock (reference sources: 15 minutes), or retained for the given reason
-	IsStale bool    `json:"isStale"`
-	Max     float64 `json:"max"`
+	IsStale bool `json:"isStale"`
+	// Highest accepted price, in the currency of the price; equal to price if priceSource is not median
+	Max float64 `json:"max"`
 	// Equal to price
 	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
+	// Lowest accepted price, in the currency of the price; equal to price if priceSource is not median
+	Min float64 `json:"min"`
 	// The median over the accepted providers, or the price of priceSource; in USD unless vs is given
 	Price float64 `json:"price"`
 	// median: computed from venues; else the reference source of the price, if no venue provides one
@@ -2302,6 +2708,7 @@ type PricesAggregated struct {
 	Score *float64 `json:"score,omitzero"`
 	// The accepted provider nearest to the price, or priceSource if that is not median
 	Source string `json:"source"`
+	// Symbol of the coin, upper case
 	Symbol string `json:"symbol"`
 	// The evaluated second, or the time of the price of priceSource
 	Timestamp time.Time `json:"timestamp"`
@@ -2310,23 +2717,31 @@ type PricesAggregated struct {
 }
 
 type PricesExplainBody struct {
+	// The answer
 	Data PricesExplanation `json:"data"`
 }
 
 type PricesExplanation struct {
 	// Providers with an accepted price
-	Accepted           []string      `json:"accepted"`
-	AsOf               time.Time     `json:"asOf"`
-	CoinID             string        `json:"coinId"`
-	Confidence         float64       `json:"confidence"`
-	ConfidenceInterval []float64     `json:"confidenceInterval"`
-	Inputs             []PricesInput `json:"inputs"`
+	Accepted []string `json:"accepted"`
+	// The requested point in time of the explain operation, else the same as timestamp
+	AsOf time.Time `json:"asOf"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// Half width of the confidence interval, USD
+	Confidence float64 `json:"confidence"`
+	// Lower and upper bound, USD: price minus and plus confidence
+	ConfidenceInterval []float64 `json:"confidenceInterval"`
+	// Markets that were received within 120 seconds before, by provider
+	Inputs []PricesInput `json:"inputs"`
 	// The first median, against which outliers are measured
 	Median0 float64 `json:"median0"`
-	Method  string  `json:"method"`
+	// The price is the median over the accepted providers
+	Method string `json:"method"`
 	// Version of the rule that computed this price; may be older than the current version
-	MethodVersion int64   `json:"methodVersion"`
-	Price         float64 `json:"price"`
+	MethodVersion int64 `json:"methodVersion"`
+	// USD; as published or, with region, recomputed from that country's providers
+	Price float64 `json:"price"`
 	// When it was written, in log time; absent if it was written by a version that did not record this
 	Published time.Time `json:"published,omitzero"`
 	// The recomputed price, if it differs
@@ -2336,72 +2751,100 @@ type PricesExplanation struct {
 	// Providers without an accepted price
 	Rejected []string `json:"rejected"`
 	// Whether recomputing gave the same price. False means a defect of this service, or a price written by a newer version of it
-	Reproduced bool    `json:"reproduced"`
-	Score      float64 `json:"score"`
-	Symbol     string  `json:"symbol"`
+	Reproduced bool `json:"reproduced"`
+	// 0 to 1; lowered by few, rejected or old inputs and by a wide confidence interval
+	Score float64 `json:"score"`
+	// Symbol of the coin, upper case
+	Symbol string `json:"symbol"`
 	// The evaluated second
-	Timestamp time.Time  `json:"timestamp"`
-	View      PricesView `json:"view"`
+	Timestamp time.Time `json:"timestamp"`
+	// Which version of the logic made the price, and what triggered it
+	View PricesView `json:"view"`
 }
 
 type PricesInput struct {
+	// Whether it contributed to the price
 	Accepted bool `json:"accepted"`
 	// Age when the price was computed
-	AgeMS        int64    `json:"ageMs"`
-	Ask          *float64 `json:"ask,omitzero"`
-	Basis        string   `json:"basis,omitzero"`
-	Bid          *float64 `json:"bid,omitzero"`
+	AgeMS int64 `json:"ageMs"`
+	// In the quote asset; absent if it was too old to count
+	Ask *float64 `json:"ask,omitzero"`
+	// What raw was taken from: last, bid, ask or mid
+	Basis string `json:"basis,omitzero"`
+	// In the quote asset; absent if it was too old to count
+	Bid *float64 `json:"bid,omitzero"`
+	// Deviation from the first median, percent; only for the input that represents the provider
 	DeviationPct *float64 `json:"deviationPct,omitzero"`
 	// How long an input of the market is used after it was received; depends on how often the market updates
-	FreshForMS *int64   `json:"freshForMs,omitzero"`
-	Last       *float64 `json:"last,omitzero"`
+	FreshForMS *int64 `json:"freshForMs,omitzero"`
+	// Last trade price, in the quote asset; absent if it was too old to count
+	Last *float64 `json:"last,omitzero"`
 	// Event time, by the venue's clock
 	ObservedAt time.Time `json:"observedAt,omitzero"`
 	// Position of its newest tick in the log
-	Offset   PricesPosition `json:"offset"`
-	PriceUSD *float64       `json:"priceUsd,omitzero"`
-	Provider string         `json:"provider"`
+	Offset PricesPosition `json:"offset"`
+	// raw in USD; absent if it could not be converted
+	PriceUSD *float64 `json:"priceUsd,omitzero"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
 	// Quote asset: symbol of a coin or code of a currency
 	Quote string `json:"quote"`
 	// Coin id of the quote asset, if it is a coin
-	QuoteCoinID string    `json:"quoteCoinId,omitzero"`
-	RateUsed    *float64  `json:"rateUsed,omitzero"`
-	Raw         *float64  `json:"raw,omitzero"`
-	Reason      string    `json:"reason,omitzero"`
-	ReceivedAt  time.Time `json:"receivedAt,omitzero"`
-	VenueSymbol string    `json:"venueSymbol"`
-	Weight      float64   `json:"weight"`
+	QuoteCoinID string `json:"quoteCoinId,omitzero"`
+	// USD per unit of the quote asset
+	RateUsed *float64 `json:"rateUsed,omitzero"`
+	// What the market contributes, in the quote asset; absent if it has no usable value
+	Raw *float64 `json:"raw,omitzero"`
+	// Why it was rejected: silent, crossed, wide, no_rate, other_market, outlier or excluded
+	Reason string `json:"reason,omitzero"`
+	// When data of the market was last received
+	ReceivedAt time.Time `json:"receivedAt,omitzero"`
+	// As spelled by the exchange
+	VenueSymbol string `json:"venueSymbol"`
+	// 1 divided by the number of accepted providers; 0 if rejected
+	Weight float64 `json:"weight"`
 }
 
 type PricesListBody struct {
-	Meta   PricesListMeta    `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta PricesListMeta `json:"meta"`
+	// In request order, each coin once
 	Prices []PricesListEntry `json:"prices"`
 }
 
 type PricesListEntry struct {
+	// Other coins that the name may mean, the largest first
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
 	// The name is ambiguous: other coins match it too
-	Ambiguous bool   `json:"ambiguous,omitzero"`
-	CoinID    string `json:"coinId"`
+	Ambiguous bool `json:"ambiguous,omitzero"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// Half width of the confidence interval, USD; absent if priceSource is not median
 	Confidence *float64 `json:"confidence,omitzero"`
 	// For prices computed from venues
-	Explain    *PricesExplanation `json:"explain,omitzero"`
-	IsCritical bool               `json:"isCritical"`
-	IsStale    bool               `json:"isStale"`
+	Explain *PricesExplanation `json:"explain,omitzero"`
+	// The data is older than two hours, or there is none
+	IsCritical bool `json:"isCritical"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// In the currency vs; absent if its exchange rate is unknown
 	Price *float64 `json:"price,omitzero"`
 	// median: computed from venues; else the reference source of the price, if no venue provides one
-	PriceSource string  `json:"priceSource"`
-	PriceUSD    float64 `json:"priceUsd"`
+	PriceSource string `json:"priceSource"`
+	// USD
+	PriceUSD float64 `json:"priceUsd"`
 	// Number of accepted providers; absent if priceSource is not median
 	Providers *int64 `json:"providers,omitzero"`
-	Reason    string `json:"reason,omitzero"`
+	// Why the last price was retained: no_fresh_inputs or no_consensus
+	Reason string `json:"reason,omitzero"`
 	// Number of rejected providers; absent if priceSource is not median
-	Rejected  *int64    `json:"rejected,omitzero"`
-	Symbol    string    `json:"symbol"`
+	Rejected *int64 `json:"rejected,omitzero"`
+	// Symbol of the coin, upper case
+	Symbol string `json:"symbol"`
+	// The evaluated second, or the time of the price of priceSource
 	UpdatedAt time.Time `json:"updatedAt"`
-	Vs        string    `json:"vs"`
+	// Currency of price, lower case
+	Vs string `json:"vs"`
 }
 
 type PricesListMeta struct {
@@ -2429,30 +2872,41 @@ type PricesMissing struct {
 	// not_kept: our venues had no price by asOf, or one older than ten minutes, and prices of reference sources are not kept as they
 	// were served. One of unknown, no_price, not_kept.
 	Reason string `json:"reason"`
+	// As in the request
 	Symbol string `json:"symbol"`
 }
 
 type PricesPosition struct {
-	Offset    int64  `json:"offset"`
-	Partition int    `json:"partition"`
-	Topic     string `json:"topic"`
+	// Offset within the partition
+	Offset int64 `json:"offset"`
+	// Partition of the topic
+	Partition int `json:"partition"`
+	// Topic of the log
+	Topic string `json:"topic"`
 }
 
 type PricesPriceBody struct {
+	// The answer
 	Data PricesPriceData `json:"data"`
+	// About this response: its rows, their age, and limits that were applied
 	Meta PricesPriceMeta `json:"meta"`
 }
 
 type PricesPriceData struct {
 	// Null if there is no price; meta.reason has the cause
-	Aggregated   *PricesAggregated  `json:"aggregated"`
+	Aggregated *PricesAggregated `json:"aggregated"`
+	// Other coins that the name may mean, the largest first
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
 	// The name is ambiguous: other coins match it too
-	Ambiguous bool               `json:"ambiguous,omitzero"`
-	CoinID    string             `json:"coinId"`
-	Explain   *PricesExplanation `json:"explain,omitzero"`
-	Providers []PricesRow        `json:"providers"`
-	Symbol    string             `json:"symbol"`
+	Ambiguous bool `json:"ambiguous,omitzero"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// Inputs of the price and a recomputation, if requested; absent if no venue provides the price
+	Explain *PricesExplanation `json:"explain,omitzero"`
+	// Each provider's markets, also rejected ones; empty if no venue provides the price
+	Providers []PricesRow `json:"providers"`
+	// Symbol of the coin, upper case
+	Symbol string `json:"symbol"`
 	// Currency of all prices in this response except those of explain, which are in USD
 	Vs string `json:"vs"`
 }
@@ -2471,6 +2925,7 @@ type PricesPriceMeta struct {
 	// Why there is no price; no_rate: there is no exchange rate to vs now; reference_price: no venue provides a price, it is that of
 	// priceSource
 	Reason string `json:"reason,omitzero"`
+	// Country whose providers are aggregated, by ISO 3166-1 code, if one was requested
 	Region string `json:"region,omitzero"`
 	// Per provider, the page that states its countries (with the source that quotes it, if it was not read directly), or unknown
 	// (treated as worldwide)
@@ -2478,15 +2933,18 @@ type PricesPriceMeta struct {
 }
 
 type PricesRow struct {
+	// Whether it contributed to the price
 	Accepted bool `json:"accepted"`
 	// last, bid, ask or mid
-	Basis    string `json:"basis,omitzero"`
+	Basis string `json:"basis,omitzero"`
+	// Kind of data, always price
 	Category string `json:"category"`
 	// Deviation from the first median, percent; only for the input that represents the provider
 	DeviationPct *float64 `json:"deviationPct,omitzero"`
 	// In the currency of the response; absent if it could not be converted
-	Price    *float64 `json:"price,omitzero"`
-	Provider string   `json:"provider"`
+	Price *float64 `json:"price,omitzero"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
 	// Quote asset: symbol of a coin or code of a currency
 	Quote string `json:"quote"`
 	// Coin id of the quote asset, if it is a coin
@@ -2496,25 +2954,33 @@ type PricesRow struct {
 	// In the quote asset
 	Raw *float64 `json:"raw,omitzero"`
 	// Why it was rejected
-	Reason    string `json:"reason,omitzero"`
-	Simulated bool   `json:"simulated,omitzero"`
-	Symbol    string `json:"symbol"`
+	Reason string `json:"reason,omitzero"`
+	// The numbers are invented by the simulator
+	Simulated bool `json:"simulated,omitzero"`
+	// Symbol of the coin, upper case
+	Symbol string `json:"symbol"`
 	// When data of the market was last received
-	UpdatedAt   time.Time `json:"updated_at,omitzero"`
-	VenueSymbol string    `json:"venueSymbol"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	// As spelled by the exchange
+	VenueSymbol string `json:"venueSymbol"`
 }
 
 type PricesSummaryBody struct {
-	Data         PricesSummaryData `json:"data"`
-	Explanations *ExplainInlined   `json:"explanations,omitzero"`
-	Meta         PricesSummaryMeta `json:"meta"`
+	// The answer
+	Data PricesSummaryData `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta PricesSummaryMeta `json:"meta"`
 }
 
 type PricesSummaryData struct {
+	// Number of rows in this response
 	Count int64 `json:"count"`
 	// Prices by symbol
-	Prices    map[string]PricesAggregated `json:"prices"`
-	Timestamp time.Time                   `json:"timestamp"`
+	Prices map[string]PricesAggregated `json:"prices"`
+	// Log time up to which prices are computed
+	Timestamp time.Time `json:"timestamp"`
 }
 
 type PricesSummaryMeta struct {
@@ -2535,19 +3001,23 @@ type PricesSummaryMeta struct {
 type PricesView struct {
 	// The record of ticks.v1 that triggered the price, by partition
 	AppliedOffset map[string]int64 `json:"appliedOffset"`
-	Version       int              `json:"version"`
+	// Version of the logic that wrote the price
+	Version int `json:"version"`
 }
 
 type PricesVsRate struct {
 	// Time of its newest input
 	At time.Time `json:"at,omitzero"`
 	// No source has a fresh exchange rate; the newest known one is used
-	IsStale bool    `json:"isStale"`
-	USD     float64 `json:"usd"`
-	Vs      string  `json:"vs"`
+	IsStale bool `json:"isStale"`
+	// USD per unit of vs
+	USD float64 `json:"usd"`
+	// Quote currency, lower case
+	Vs string `json:"vs"`
 }
 
 type ProvidersBody struct {
+	// About this response: its rows, their age, and limits that were applied
 	Meta Meta `json:"meta"`
 	// Sorted by slug
 	Providers []ViewsProviderState `json:"providers"`
@@ -2563,8 +3033,9 @@ type ProvidersStreamedState struct {
 	// Why it is not healthy. silence: nothing was received; failures: the last requests failed; success_rate: too many failed in 24
 	// hours; unmoved, empty: it responds, but its data has stopped changing, or has no values. One of silence, failures, success_rate,
 	// unmoved, empty, disabled.
-	Reason    string `json:"reason,omitzero"`
-	Simulated bool   `json:"simulated,omitzero"`
+	Reason string `json:"reason,omitzero"`
+	// The numbers are invented by the simulator
+	Simulated bool `json:"simulated,omitzero"`
 	// Since when: the last time that something was received, or the time of the change; absent where that is not known
 	Since time.Time `json:"since,omitzero"`
 	Slug  string    `json:"slug"`
@@ -2573,6 +3044,7 @@ type ProvidersStreamedState struct {
 }
 
 type ProvidersToolBody struct {
+	// About this response: its rows, their age, and limits that were applied
 	Meta Meta `json:"meta"`
 	// Sorted by slug
 	Providers []ProvidersToolProvider `json:"providers"`
@@ -2581,12 +3053,16 @@ type ProvidersToolBody struct {
 type ProvidersToolProvider struct {
 	// Kinds of data it provides
 	Categories []string `json:"categories"`
-	// One of exchange, cefi, defi, reference.
-	Kind      string `json:"kind"`
-	Name      string `json:"name"`
-	Simulated bool   `json:"simulated,omitzero"`
-	Slug      string `json:"slug"`
-	// One of healthy, degraded, down, disabled.
+	// defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others. One
+	// of exchange, cefi, defi, reference.
+	Kind string `json:"kind"`
+	// Name of the provider
+	Name string `json:"name"`
+	// The numbers are invented by the simulator
+	Simulated bool `json:"simulated,omitzero"`
+	// Identifies the provider in all responses
+	Slug string `json:"slug"`
+	// degraded: silent or partly failing; down: no recent data; disabled: switched off. One of healthy, degraded, down, disabled.
 	Status string `json:"status"`
 }
 
@@ -2598,58 +3074,75 @@ type RatesCountries struct {
 }
 
 type RatesEntry struct {
-	// One of lending, staking, borrowing, price.
+	// lending and staking earn the rate, borrowing costs it; price: the price at an exchange. One of lending, staking, borrowing,
+	// price.
 	Category string `json:"category"`
-	CoinID   string `json:"coinId"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// Stable and unique across responses: source|category|pool, as key in v_rates; for a price provider|price|providerSymbol
 	ID string `json:"id"`
 	// When it was last reported
-	LastUpdated  time.Time      `json:"lastUpdated"`
-	Metadata     *RatesMetadata `json:"metadata,omitzero"`
-	Provider     string         `json:"provider"`
-	ProviderName string         `json:"providerName,omitzero"`
+	LastUpdated time.Time `json:"lastUpdated"`
+	// Terms, and what the source reported; what is not known is left out
+	Metadata *RatesMetadata `json:"metadata,omitzero"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
+	// Name of the provider
+	ProviderName string `json:"providerName,omitzero"`
 	// The symbol used by the provider
 	ProviderSymbol string `json:"providerSymbol,omitzero"`
 	// Percent per year, compounded (APY); negative if the lender pays; for a price, USD
-	Rate   float64 `json:"rate"`
-	Symbol string  `json:"symbol"`
-	// One of %, USD.
+	Rate float64 `json:"rate"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
+	// Unit of rate: percent per year, or USD for a price. One of %, USD.
 	UnitSymbol string `json:"unitSymbol"`
-	// One of percentage, absolute.
+	// percentage for yields and borrowing costs, absolute for prices. One of percentage, absolute.
 	UnitType string `json:"unitType"`
 }
 
 type RatesExcluded struct {
+	// Slug of the exchange, protocol or source
 	Provider string `json:"provider"`
-	Reason   string `json:"reason"`
+	// country: it does not serve the country that was asked for
+	Reason string `json:"reason"`
 }
 
 type RatesExplanation struct {
 	// Providers with at least one accepted rate
-	Accepted []string  `json:"accepted"`
-	AsOf     time.Time `json:"asOf"`
-	CoinID   string    `json:"coinId"`
+	Accepted []string `json:"accepted"`
+	// The time that accepted and ageMs are as of
+	AsOf time.Time `json:"asOf"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// Every reported rate of the coin; for prices see /prices/{symbol}/explain
 	Inputs []RatesInput `json:"inputs"`
-	Method string       `json:"method"`
+	// apy: every rate is computed as percent per year, compounded
+	Method string `json:"method"`
 	// Providers without an accepted rate
 	Rejected []string `json:"rejected"`
 	// Whether all inputs are reproducible. False means a defect of this service, or an input written by a newer version of it
-	Reproduced bool      `json:"reproduced"`
-	Symbol     string    `json:"symbol"`
-	View       RatesView `json:"view"`
+	Reproduced bool `json:"reproduced"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
+	// Version and progress of the processor that made the rates
+	View RatesView `json:"view"`
 }
 
 type RatesInput struct {
-	Accepted bool  `json:"accepted"`
-	AgeMS    int64 `json:"ageMs"`
+	// Whether it is among the current rates
+	Accepted bool `json:"accepted"`
+	// Milliseconds since receivedAt
+	AgeMS int64 `json:"ageMs"`
 	// Percent per year, not compounded (APR)
 	Apr float64 `json:"apr"`
 	// Percent per year, compounded (APY)
 	Apy float64 `json:"apy"`
 	// Digest of the response that contained it, hexadecimal
-	BodySha256  string `json:"bodySha256,omitzero"`
-	Category    string `json:"category"`
+	BodySha256 string `json:"bodySha256,omitzero"`
+	// lending and staking earn the rate, borrowing costs it
+	Category string `json:"category"`
+	// Assumed compounding frequency of an APR; absent if the source reported an APY
 	Compounding string `json:"compounding,omitzero"`
 	// How the rate was computed from it
 	Conversion string `json:"conversion"`
@@ -2662,15 +3155,20 @@ type RatesInput struct {
 	// Event time, by the source's clock
 	ObservedAt time.Time `json:"observedAt,omitzero"`
 	// Its position in the log
-	Offset         RatesPosition `json:"offset"`
-	Pool           string        `json:"pool"`
-	Provider       string        `json:"provider"`
-	ProviderSymbol string        `json:"providerSymbol,omitzero"`
+	Offset RatesPosition `json:"offset"`
+	// The id used by the source
+	Pool string `json:"pool"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
+	// The symbol used by the provider
+	ProviderSymbol string `json:"providerSymbol,omitzero"`
 	// The number as reported by the source
-	Raw     string `json:"raw"`
+	Raw string `json:"raw"`
+	// Unit of raw, such as apr_fraction_hourly
 	RawUnit string `json:"rawUnit"`
 	// Why it is not accepted: stale, or replaced by a better source (shadowed_by and its name)
-	Reason     string    `json:"reason,omitzero"`
+	Reason string `json:"reason,omitzero"`
+	// When a response of the source last contained it
 	ReceivedAt time.Time `json:"receivedAt,omitzero"`
 	// The recomputed APY, if it differs from the published one
 	Recomputed *float64 `json:"recomputed,omitzero"`
@@ -2685,6 +3183,7 @@ type RatesInput struct {
 }
 
 type RatesList struct {
+	// Number of rows in this response
 	Count int64 `json:"count"`
 	// Sorted by category, coin rank, rate (descending), provider
 	Rates []RatesEntry `json:"rates"`
@@ -2693,20 +3192,25 @@ type RatesList struct {
 }
 
 type RatesListBody struct {
-	Data         RatesList       `json:"data"`
+	// The answer
+	Data RatesList `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         RatesListMeta   `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta RatesListMeta `json:"meta"`
 }
 
 type RatesListMeta struct {
 	// Parameters lowered to their maximum, with the value used
 	Clamped map[string]int64 `json:"clamped,omitzero"`
 	// Rows returned
-	Count   int64  `json:"count"`
+	Count int64 `json:"count"`
+	// Age of the data, in words; unknown if there is none
 	DataAge string `json:"dataAge"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the oldest input of this response, on which its age is based; absent before the first input
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 	// Log time up to which the view behind this response is complete
@@ -2723,11 +3227,13 @@ type RatesMeta struct {
 	// Parameters lowered to their maximum, with the value used
 	Clamped map[string]int64 `json:"clamped,omitzero"`
 	// Rows returned
-	Count   int64  `json:"count"`
+	Count int64 `json:"count"`
+	// Age of the data, in words; unknown if there is none
 	DataAge string `json:"dataAge"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the oldest input of this response, on which its age is based; absent before the first input
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 	// Log time up to which the view behind this response is complete
@@ -2741,27 +3247,31 @@ type RatesMetadata struct {
 	Apr *float64 `json:"apr,omitzero"`
 	// For a price, which input it is: last trade, bid, ask or mid
 	Basis string `json:"basis,omitzero"`
+	// Blockchain, as the source names it; absent off chain
 	Chain string `json:"chain,omitzero"`
 	// Collateral pledged against the debt
 	CollateralUSD *float64 `json:"collateralUsd,omitzero"`
 	// Assumed compounding frequency of an APR
 	Compounding string `json:"compounding,omitzero"`
 	// As far as the provider states it
-	Countries  *RatesCountries `json:"countries,omitzero"`
-	LockupDays *float64        `json:"lockupDays,omitzero"`
+	Countries *RatesCountries `json:"countries,omitzero"`
+	// Days for which the amount is bound
+	LockupDays *float64 `json:"lockupDays,omitzero"`
 	// In units of the coin
 	MaxAmount *float64 `json:"maxAmount,omitzero"`
 	// Maximum debt as a fraction of the collateral
 	MaxLtv *float64 `json:"maxLtv,omitzero"`
 	// In units of the coin
 	MinAmount *float64 `json:"minAmount,omitzero"`
-	Name      string   `json:"name,omitzero"`
+	// What the source calls the pool or product
+	Name string `json:"name,omitzero"`
 	// Unbonding or withdrawal time
 	NoticeDays *float64 `json:"noticeDays,omitzero"`
 	// Event time, by the source's clock
 	ObservedAt time.Time `json:"observedAt,omitzero"`
 	// For a price, the pair as BASE/QUOTE
-	Pair   string `json:"pair,omitzero"`
+	Pair string `json:"pair,omitzero"`
+	// How often earnings are paid, as the source states it, such as daily
 	Payout string `json:"payout,omitzero"`
 	// The id used by the source
 	Pool string `json:"pool,omitzero"`
@@ -2779,54 +3289,69 @@ type RatesMetadata struct {
 	RawUnit string `json:"rawUnit,omitzero"`
 	// The part of the rate paid in other tokens
 	RewardApy *float64 `json:"rewardApy,omitzero"`
-	Simulated bool     `json:"simulated,omitzero"`
+	// The numbers are invented by the simulator
+	Simulated bool `json:"simulated,omitzero"`
 	// The source that reported it
 	Source string `json:"source,omitzero"`
 	// flexible, or a number of days such as 30d
-	Term  string      `json:"term,omitzero"`
+	Term string `json:"term,omitzero"`
+	// Rates of parts of the amount; absent if the source reports none
 	Tiers []RatesTier `json:"tiers,omitzero"`
 	// Amount supplied or staked; for borrowing, the debt
 	TvlUSD *float64 `json:"tvlUsd,omitzero"`
 }
 
 type RatesPast struct {
+	// Other coins that the name may mean, the largest first
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
 	// The name is ambiguous: other coins match it too
-	Ambiguous bool   `json:"ambiguous,omitzero"`
-	CoinID    string `json:"coinId"`
-	Count     int64  `json:"count"`
+	Ambiguous bool `json:"ambiguous,omitzero"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// Number of rows in this response
+	Count int64 `json:"count"`
 	// Oldest first
 	History []RatesPastEntry `json:"history"`
-	Symbol  string           `json:"symbol"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 }
 
 type RatesPastBody struct {
-	Data         RatesPast       `json:"data"`
+	// The answer
+	Data RatesPast `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         RatesPastMeta   `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta RatesPastMeta `json:"meta"`
 }
 
 type RatesPastEntry struct {
-	// One of lending, staking, borrowing, price.
+	// lending and staking earn the rate, borrowing costs it; price: the price at an exchange. One of lending, staking, borrowing,
+	// price.
 	Category string `json:"category"`
-	CoinID   string `json:"coinId"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// Equal to timestamp; end of the hour or day
 	CreatedAt time.Time `json:"createdAt"`
 	// As in the current yields
 	ID string `json:"id"`
 	// Equal to timestamp
-	LastUpdated    time.Time          `json:"lastUpdated"`
-	Metadata       *RatesPastMetadata `json:"metadata,omitzero"`
-	Provider       string             `json:"provider"`
-	ProviderSymbol string             `json:"providerSymbol,omitzero"`
+	LastUpdated time.Time `json:"lastUpdated"`
+	// What else was reported, and for hours and days the values within them
+	Metadata *RatesPastMetadata `json:"metadata,omitzero"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
+	// The symbol used by the provider
+	ProviderSymbol string `json:"providerSymbol,omitzero"`
 	// Percent per year, for a price USD; the last one of the hour or day
-	Rate   float64 `json:"rate"`
-	Symbol string  `json:"symbol"`
+	Rate float64 `json:"rate"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 	// When it was reported; start of the hour or day
 	Timestamp time.Time `json:"timestamp"`
-	// One of %, USD.
+	// Unit of rate: percent per year, or USD for a price. One of %, USD.
 	UnitSymbol string `json:"unitSymbol"`
-	// One of percentage, absolute.
+	// percentage for yields and borrowing costs, absolute for prices. One of percentage, absolute.
 	UnitType string `json:"unitType"`
 }
 
@@ -2844,50 +3369,69 @@ type RatesPastMeta struct {
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
 	// Why the list is empty
-	Reason string    `json:"reason,omitzero"`
-	To     time.Time `json:"to"`
+	Reason string `json:"reason,omitzero"`
+	// End of the requested range
+	To time.Time `json:"to"`
 	// There are more than the limit; these are the newest
 	Truncated bool `json:"truncated,omitzero"`
 }
 
 type RatesPastMetadata struct {
 	// Percent per year, not compounded (APR)
-	Apr   *float64 `json:"apr,omitzero"`
-	Chain string   `json:"chain,omitzero"`
+	Apr *float64 `json:"apr,omitzero"`
+	// Blockchain, as the source names it; absent off chain
+	Chain string `json:"chain,omitzero"`
+	// Last value of the interval
 	Close *float64 `json:"close,omitzero"`
-	High  *float64 `json:"high,omitzero"`
-	Low   *float64 `json:"low,omitzero"`
-	Mean  *float64 `json:"mean,omitzero"`
+	// Highest value of the interval
+	High *float64 `json:"high,omitzero"`
+	// Lowest value of the interval
+	Low *float64 `json:"low,omitzero"`
+	// Mean of the reports of the hour or day
+	Mean *float64 `json:"mean,omitzero"`
 	// Number of reports
 	N *int `json:"n,omitzero"`
 	// Only for hours and days, like the fields that follow
 	Open *float64 `json:"open,omitzero"`
 	// backfill: history read from the source. One of live, backfill.
-	Origin    string   `json:"origin,omitzero"`
-	Pool      string   `json:"pool,omitzero"`
-	Simulated bool     `json:"simulated,omitzero"`
-	Source    string   `json:"source,omitzero"`
-	TvlUSD    *float64 `json:"tvlUsd,omitzero"`
+	Origin string `json:"origin,omitzero"`
+	// The id used by the source
+	Pool string `json:"pool,omitzero"`
+	// The numbers are invented by the simulator
+	Simulated bool `json:"simulated,omitzero"`
+	// The source that reported it; for a price, the exchange
+	Source string `json:"source,omitzero"`
+	// Amount supplied or staked, USD; for borrowing, the debt; of an hour or day, as last reported
+	TvlUSD *float64 `json:"tvlUsd,omitzero"`
 }
 
 type RatesPosition struct {
-	Offset    int64  `json:"offset"`
-	Partition int    `json:"partition"`
-	Topic     string `json:"topic"`
+	// Offset of the record in its partition
+	Offset int64 `json:"offset"`
+	// Partition of the topic
+	Partition int `json:"partition"`
+	// Topic of the log
+	Topic string `json:"topic"`
 }
 
 type RatesProviderBody struct {
-	Data         RatesProviderRates `json:"data"`
-	Explanations *ExplainInlined    `json:"explanations,omitzero"`
-	Meta         RatesMeta          `json:"meta"`
+	// The answer
+	Data RatesProviderRates `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta RatesMeta `json:"meta"`
 }
 
 type RatesProviderCategory struct {
+	// Mean of the entries, percent per year
 	AverageRate *float64 `json:"averageRate,omitzero"`
-	// One of lending, staking, borrowing, price.
-	Category string   `json:"category"`
-	Count    int64    `json:"count"`
-	MaxRate  *float64 `json:"maxRate,omitzero"`
+	// Category of the entries. One of lending, staking, borrowing, price.
+	Category string `json:"category"`
+	// Number of entries of the category
+	Count int64 `json:"count"`
+	// Percent per year
+	MaxRate *float64 `json:"maxRate,omitzero"`
 	// Percent per year; this and the other yield figures are absent for prices
 	MinRate *float64 `json:"minRate,omitzero"`
 	// Sorted by coin rank
@@ -2895,6 +3439,7 @@ type RatesProviderCategory struct {
 }
 
 type RatesProviderList struct {
+	// Number of rows in this response
 	Count int64 `json:"count"`
 	// Sorted by slug
 	Providers []ViewsProviderState `json:"providers"`
@@ -2903,9 +3448,12 @@ type RatesProviderList struct {
 }
 
 type RatesProviderRates struct {
+	// Its entries summed up by category; categories without an entry are left out
 	Categories []RatesProviderCategory `json:"categories"`
-	Count      int64                   `json:"count"`
-	Provider   ViewsProviderState      `json:"provider"`
+	// Number of rows in this response
+	Count int64 `json:"count"`
+	// The provider, with its health
+	Provider ViewsProviderState `json:"provider"`
 	// Sorted by category, coin rank, and rate in descending order
 	Rates []RatesEntry `json:"rates"`
 	// Log time up to which the view is complete
@@ -2913,48 +3461,62 @@ type RatesProviderRates struct {
 }
 
 type RatesProvidersBody struct {
+	// The answer
 	Data RatesProviderList `json:"data"`
-	Meta RatesMeta         `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta RatesMeta `json:"meta"`
 }
 
 type RatesSeries struct {
-	// One of lending, staking, borrowing.
+	// lending and staking earn the rate, borrowing costs it. One of lending, staking, borrowing.
 	Category string `json:"category"`
-	CoinID   string `json:"coinId"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// The provider, in the series of a coin; the coin, in the series of a platform
 	Key string `json:"key"`
 	// Oldest first: start of the day in milliseconds, last rate of the day in percent per year; the last point is today's
-	Points       [][]float64      `json:"points"`
-	Provider     string           `json:"provider"`
-	ProviderName string           `json:"providerName"`
-	Simulated    bool             `json:"simulated,omitzero"`
-	Stats        RatesSeriesStats `json:"stats"`
-	Symbol       string           `json:"symbol"`
+	Points [][]float64 `json:"points"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
+	// Name of the provider
+	ProviderName string `json:"providerName"`
+	// The numbers are invented by the simulator
+	Simulated bool `json:"simulated,omitzero"`
+	// Over all points of the series
+	Stats RatesSeriesStats `json:"stats"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 	// As last reported
 	TvlUSD *float64 `json:"tvlUsd,omitzero"`
 }
 
 type RatesSeriesBody struct {
-	Data         RatesSeriesList `json:"data"`
+	// The answer
+	Data RatesSeriesList `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         RatesSeriesMeta `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta RatesSeriesMeta `json:"meta"`
 }
 
 type RatesSeriesList struct {
 	// Coin id, if requested by coin
-	Coin    string `json:"coin,omitzero"`
-	Count   int64  `json:"count"`
+	Coin string `json:"coin,omitzero"`
+	// Number of rows in this response
+	Count int64 `json:"count"`
+	// Country that was asked for, as a two-letter ISO 3166 code
 	Country string `json:"country"`
 	// Excluded providers
-	Excluded    []RatesExcluded `json:"excluded"`
-	Granularity string          `json:"granularity"`
+	Excluded []RatesExcluded `json:"excluded"`
+	// Step between points
+	Granularity string `json:"granularity"`
 	// Provider, if requested by platform
 	Platform string `json:"platform,omitzero"`
-	// One of lending-rates, loan-rates, staking-rewards.
+	// Category of the rates, as asked for: lending, borrowing or staking. One of lending-rates, loan-rates, staking-rewards.
 	Product string `json:"product"`
 	// Sorted by TVL, then latest rate, descending
 	Series []RatesSeries `json:"series"`
-	// One of 30d, 90d, 1y, all.
+	// The period that was asked for. One of 30d, 90d, 1y, all.
 	Timeframe string `json:"timeframe"`
 	// Log time up to which the view is complete
 	Timestamp time.Time `json:"timestamp"`
@@ -2982,8 +3544,9 @@ type RatesSeriesStats struct {
 	// Change from the first open to the latest rate, percent
 	ChangePct *float64 `json:"changePct,omitzero"`
 	// Start of the first day
-	From       time.Time `json:"from"`
-	LatestRate float64   `json:"latestRate"`
+	From time.Time `json:"from"`
+	// Rate of the last point, percent per year
+	LatestRate float64 `json:"latestRate"`
 	// Highest within a day
 	MaxRate float64 `json:"maxRate"`
 	// Lowest within a day
@@ -2993,30 +3556,37 @@ type RatesSeriesStats struct {
 }
 
 type RatesStreamedRate struct {
-	// One of lending, staking, borrowing, price.
+	// lending and staking earn the rate, borrowing costs it; price: the price at an exchange. One of lending, staking, borrowing,
+	// price.
 	Category string `json:"category"`
-	CoinID   string `json:"coinId"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// It is offered no more: it was not reported for three intervals of its source
 	Ended bool `json:"ended,omitzero"`
 	// Stable and unique across responses: source|category|pool, as key in v_rates; for a price provider|price|providerSymbol
 	ID string `json:"id"`
 	// When it was last reported
-	LastUpdated  time.Time      `json:"lastUpdated"`
-	Metadata     *RatesMetadata `json:"metadata,omitzero"`
-	Provider     string         `json:"provider"`
-	ProviderName string         `json:"providerName,omitzero"`
+	LastUpdated time.Time `json:"lastUpdated"`
+	// Terms, and what the source reported; what is not known is left out
+	Metadata *RatesMetadata `json:"metadata,omitzero"`
+	// Slug of the exchange, protocol or source
+	Provider string `json:"provider"`
+	// Name of the provider
+	ProviderName string `json:"providerName,omitzero"`
 	// The symbol used by the provider
 	ProviderSymbol string `json:"providerSymbol,omitzero"`
 	// Percent per year, compounded (APY); negative if the lender pays; for a price, USD
-	Rate   float64 `json:"rate"`
-	Symbol string  `json:"symbol"`
-	// One of %, USD.
+	Rate float64 `json:"rate"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
+	// Unit of rate: percent per year, or USD for a price. One of %, USD.
 	UnitSymbol string `json:"unitSymbol"`
-	// One of percentage, absolute.
+	// percentage for yields and borrowing costs, absolute for prices. One of percentage, absolute.
 	UnitType string `json:"unitType"`
 }
 
 type RatesSummary struct {
+	// Number of rows in this response
 	Count int64 `json:"count"`
 	// Sorted by category and coin rank
 	Summary []RatesSummaryEntry `json:"summary"`
@@ -3025,42 +3595,55 @@ type RatesSummary struct {
 }
 
 type RatesSummaryBody struct {
-	Data         RatesSummary    `json:"data"`
+	// The answer
+	Data RatesSummary `json:"data"`
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         RatesMeta       `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta RatesMeta `json:"meta"`
 }
 
 type RatesSummaryEntry struct {
 	// Mean of the entries
 	AverageRate float64 `json:"averageRate"`
-	// One of lending, staking, borrowing, price.
-	Category     string    `json:"category"`
-	CoinID       string    `json:"coinId"`
+	// Category of the entries. One of lending, staking, borrowing, price.
+	Category string `json:"category"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// When an entry was last reported
 	LatestUpdate time.Time `json:"latestUpdate"`
-	MaxRate      float64   `json:"maxRate"`
-	MedianRate   float64   `json:"medianRate"`
 	// Percent per year; for prices, USD
-	MinRate       float64 `json:"minRate"`
-	ProviderCount int64   `json:"providerCount"`
+	MaxRate float64 `json:"maxRate"`
+	// Median of the entries
+	MedianRate float64 `json:"medianRate"`
+	// Percent per year; for prices, USD
+	MinRate float64 `json:"minRate"`
+	// Number of providers with an entry
+	ProviderCount int64 `json:"providerCount"`
 	// Number of entries; a provider may have several
-	RateCount int64  `json:"rateCount"`
-	Symbol    string `json:"symbol"`
+	RateCount int64 `json:"rateCount"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 }
 
 type RatesSymbolBody struct {
+	// The answer
 	Data RatesSymbolRates `json:"data"`
-	Meta RatesSymbolMeta  `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta RatesSymbolMeta `json:"meta"`
 }
 
 type RatesSymbolMeta struct {
 	// Parameters lowered to their maximum, with the value used
 	Clamped map[string]int64 `json:"clamped,omitzero"`
 	// Rows returned
-	Count   int64  `json:"count"`
+	Count int64 `json:"count"`
+	// Age of the data, in words; unknown if there is none
 	DataAge string `json:"dataAge"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the oldest input of this response, on which its age is based; absent before the first input
 	LastUpdate time.Time `json:"lastUpdate,omitzero"`
 	// Log time up to which the view behind this response is complete
@@ -3074,15 +3657,20 @@ type RatesSymbolMeta struct {
 }
 
 type RatesSymbolRates struct {
+	// Other coins that the name may mean, the largest first
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
 	// The name is ambiguous: other coins match it too
-	Ambiguous bool              `json:"ambiguous,omitzero"`
-	CoinID    string            `json:"coinId"`
-	Count     int64             `json:"count"`
-	Explain   *RatesExplanation `json:"explain,omitzero"`
+	Ambiguous bool `json:"ambiguous,omitzero"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
+	// Number of rows in this response
+	Count int64 `json:"count"`
+	// If requested with explain: every reported rate of the coin and its recomputation
+	Explain *RatesExplanation `json:"explain,omitzero"`
 	// Sorted by category, rate (descending), provider
-	Rates  []RatesEntry `json:"rates"`
-	Symbol string       `json:"symbol"`
+	Rates []RatesEntry `json:"rates"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 }
 
 type RatesTier struct {
@@ -3097,10 +3685,12 @@ type RatesTier struct {
 type RatesView struct {
 	// End of the last folded minute in Unix nanoseconds, by partition
 	AppliedOffset map[string]int64 `json:"appliedOffset"`
-	Version       int              `json:"version"`
+	// Version of the processor that made the rates
+	Version int `json:"version"`
 }
 
 type RecordsBody struct {
+	// The answer
 	Data RecordsRecord `json:"data"`
 }
 
@@ -3114,16 +3704,19 @@ type RecordsRecord struct {
 	// Hexadecimal after 0x where it is not UTF-8
 	Key string `json:"key,omitzero"`
 	// The protobuf message, of package marketlog.events.v1, that the value is
-	Message   string `json:"message"`
-	Offset    int64  `json:"offset"`
-	Partition int    `json:"partition"`
+	Message string `json:"message"`
+	// Offset of the record in its partition
+	Offset int64 `json:"offset"`
+	// Partition of the topic
+	Partition int `json:"partition"`
 	// The segment of the archive that holds the record
 	Segment *RecordsSegment `json:"segment,omitzero"`
 	// SHA-256 of the value's bytes, hexadecimal
 	Sha256 string `json:"sha256"`
 	// The record's own time in the log
 	Timestamp time.Time `json:"timestamp"`
-	Topic     string    `json:"topic"`
+	// Topic of the log
+	Topic string `json:"topic"`
 	// The value by protobuf's rules for JSON: 64-bit integers are strings, bytes base64. Base64 of the bytes where it cannot be decoded
 	Value any `json:"value"`
 }
@@ -3142,6 +3735,7 @@ type RecordsSegment struct {
 }
 
 type RestatementsBody struct {
+	// About this response: its rows, their age, and limits that were applied
 	Meta RestatementsMeta `json:"meta"`
 	// The last first; those of one replay by table and time of the row
 	Restatements []RestatementsRestatement `json:"restatements"`
@@ -3158,8 +3752,10 @@ type RestatementsMeta struct {
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
 	// Cursor of the next page; absent on the last one
-	Next  string    `json:"next,omitzero"`
+	Next string `json:"next,omitzero"`
+	// Start of the range
 	Since time.Time `json:"since"`
+	// End of the range
 	Until time.Time `json:"until"`
 }
 
@@ -3205,10 +3801,13 @@ type RestatementsTable struct {
 	// How many rows more were added, removed or changed than are listed
 	Rows int64 `json:"rows"`
 	// Which replay
-	Run   string    `json:"run"`
-	Table string    `json:"table"`
-	Time  time.Time `json:"time"`
-	View  string    `json:"view"`
+	Run string `json:"run"`
+	// Table of the rows
+	Table string `json:"table"`
+	// When the rows were restated
+	Time time.Time `json:"time"`
+	// View that was replayed
+	View string `json:"view"`
 }
 
 type StablecoinsComponents struct {
@@ -3217,29 +3816,36 @@ type StablecoinsComponents struct {
 	// Current absolute deviation; 0.2 of it is subtracted
 	NowBps float64 `json:"nowBps"`
 	// 95th percentile (nearest rank) of the absolute deviations; 0.3 of it is subtracted
-	P95Bps  float64 `json:"p95Bps"`
-	Samples int64   `json:"samples"`
+	P95Bps float64 `json:"p95Bps"`
+	// Number of minute closes that meanBps and p95Bps are over
+	Samples int64 `json:"samples"`
 }
 
 type StablecoinsEntry struct {
 	// Units
 	Circulating *float64 `json:"circulating,omitzero"`
 	// Equal to id
-	CoinID     string                 `json:"coinId"`
+	CoinID string `json:"coinId"`
+	// What stabilityScore is computed from; absent without a score
 	Components *StablecoinsComponents `json:"components,omitzero"`
-	ID         string                 `json:"id"`
+	// Id of the coin
+	ID string `json:"id"`
 	// At least 50 basis points away from the peg
 	IsDepegged bool `json:"isDepegged"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the price
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
 	// USD
-	MarketCap   *float64 `json:"marketCap,omitzero"`
-	Name        string   `json:"name"`
-	PegCurrency string   `json:"pegCurrency"`
+	MarketCap *float64 `json:"marketCap,omitzero"`
+	// Name of the coin
+	Name string `json:"name"`
+	// Code of the currency that it is pegged to
+	PegCurrency string `json:"pegCurrency"`
 	// Signed basis points; negative below the peg
 	PegDeviation *float64 `json:"pegDeviation,omitzero"`
-	PegMechanism string   `json:"pegMechanism,omitzero"`
+	// How the peg is held, as the source states it
+	PegMechanism string `json:"pegMechanism,omitzero"`
 	// USD per unit of the pegged currency
 	PegTarget *float64 `json:"pegTarget,omitzero"`
 	// USD
@@ -3248,16 +3854,19 @@ type StablecoinsEntry struct {
 	PriceSource string `json:"priceSource,omitzero"`
 	// 0 to 100, higher is more stable
 	StabilityScore *float64 `json:"stabilityScore,omitzero"`
-	Symbol         string   `json:"symbol"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
 }
 
 type StablecoinsEpisode struct {
 	// Up to now while it lasts
 	DurationSeconds int64 `json:"durationSeconds"`
-	Ongoing         bool  `json:"ongoing"`
+	// The peg has not been held again yet
+	Ongoing bool `json:"ongoing"`
 	// Absent while it lasts
 	Recovery time.Time `json:"recovery,omitzero"`
-	Start    time.Time `json:"start"`
+	// First minute close at least 50 basis points away from the peg
+	Start time.Time `json:"start"`
 	// Time of the largest deviation
 	Trough time.Time `json:"trough"`
 	// Largest deviation, signed basis points
@@ -3265,8 +3874,10 @@ type StablecoinsEpisode struct {
 }
 
 type StablecoinsIndexBody struct {
+	// How numbers of this response were computed, if requested with explain
 	Explanations *ExplainInlined `json:"explanations,omitzero"`
-	Meta         StablecoinsMeta `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta StablecoinsMeta `json:"meta"`
 	// Most stable first; those without a score follow, by market cap
 	Stablecoins []StablecoinsEntry `json:"stablecoins"`
 }
@@ -3291,7 +3902,8 @@ type StablecoinsNative struct {
 	Accepted bool `json:"accepted"`
 	// Signed basis points from the peg; absent if the quote asset could not be converted
 	DeviationBps *float64 `json:"deviationBps,omitzero"`
-	Exchange     string   `json:"exchange"`
+	// Slug of the exchange
+	Exchange string `json:"exchange"`
 	// Quoted in the currency of the peg, so no exchange rate is applied
 	Native bool `json:"native"`
 	// In the quote asset
@@ -3300,51 +3912,62 @@ type StablecoinsNative struct {
 	Quote string `json:"quote"`
 	// Coin id of the quote asset, if it is a coin
 	QuoteCoinID string `json:"quoteCoinId,omitzero"`
+	// The market, as the exchange spells it
 	VenueSymbol string `json:"venueSymbol"`
 }
 
 type StablecoinsPoint struct {
 	// USD
-	Price     float64   `json:"price"`
+	Price float64 `json:"price"`
+	// Time of the last close in the step
 	Timestamp time.Time `json:"timestamp"`
 	// Signed basis points
 	Value float64 `json:"value"`
 }
 
 type StablecoinsStabilityBody struct {
+	// Other coins that the name may mean, the largest first
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
 	// The symbol is ambiguous: other coins have it too
 	Ambiguous bool `json:"ambiguous,omitzero"`
 	// Units
 	Circulating *float64 `json:"circulating,omitzero"`
 	// Equal to id
-	CoinID     string                 `json:"coinId"`
+	CoinID string `json:"coinId"`
+	// What stabilityScore is computed from; absent without a score
 	Components *StablecoinsComponents `json:"components,omitzero"`
 	// Signed basis points; negative below the peg
 	Deviation float64 `json:"deviation"`
 	// Periods in the window in which the peg was lost, by minute closes, oldest first
-	Episodes     []StablecoinsEpisode `json:"episodes"`
-	Explanations *ExplainInlined      `json:"explanations,omitzero"`
-	// One of 5m, 1h, 1d.
+	Episodes []StablecoinsEpisode `json:"episodes"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
+	// Step between points. One of 5m, 1h, 1d.
 	Granularity string `json:"granularity"`
 	// Oldest first; steps without a price are left out
 	History []StablecoinsPoint `json:"history"`
-	ID      string             `json:"id"`
+	// Id of the coin
+	ID string `json:"id"`
 	// At least 50 basis points away from the peg
 	IsDepegged bool `json:"isDepegged"`
-	IsStale    bool `json:"isStale"`
+	// The data is older than its source's cadence allows
+	IsStale bool `json:"isStale"`
 	// Time of the price
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
 	// USD
-	MarketCap *float64        `json:"marketCap,omitzero"`
-	Meta      StablecoinsMeta `json:"meta"`
-	Name      string          `json:"name"`
+	MarketCap *float64 `json:"marketCap,omitzero"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta StablecoinsMeta `json:"meta"`
+	// Name of the coin
+	Name string `json:"name"`
 	// Markets that the last price was computed from
 	NativeQuotes []StablecoinsNative `json:"nativeQuotes"`
-	PegCurrency  string              `json:"pegCurrency"`
+	// Code of the currency that it is pegged to
+	PegCurrency string `json:"pegCurrency"`
 	// Signed basis points; negative below the peg
 	PegDeviation *float64 `json:"pegDeviation,omitzero"`
-	PegMechanism string   `json:"pegMechanism,omitzero"`
+	// How the peg is held, as the source states it
+	PegMechanism string `json:"pegMechanism,omitzero"`
 	// USD per unit of the pegged currency
 	PegTarget float64 `json:"pegTarget"`
 	// USD
@@ -3353,56 +3976,74 @@ type StablecoinsStabilityBody struct {
 	PriceSource string `json:"priceSource,omitzero"`
 	// 0 to 100, higher is more stable
 	StabilityScore *float64 `json:"stabilityScore,omitzero"`
-	Symbol         string   `json:"symbol"`
-	Window         string   `json:"window"`
+	// Symbol of the coin
+	Symbol string `json:"symbol"`
+	// Period of the history, as asked for
+	Window string `json:"window"`
 }
 
 type SymbolsBatchBody struct {
+	// The answer
 	Data SymbolsBatchData `json:"data"`
 	// In request order
 	Resolved []SymbolsResolution `json:"resolved"`
 }
 
 type SymbolsBatchData struct {
+	// Number of rows in this response
 	Count int64 `json:"count"`
 	// By the symbol as in the request
 	Resolved map[string]SymbolsResolution `json:"resolved"`
-	Source   string                       `json:"source"`
+	// As in the request; general if none was given
+	Source string `json:"source"`
 	// Log time up to which the views behind this response are complete
 	Timestamp time.Time `json:"timestamp,omitzero"`
 }
 
 type SymbolsCandidate struct {
+	// Id of the coin
 	CoinID string `json:"coinId"`
-	Name   string `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// USD
 	Price *float64 `json:"price,omitzero"`
 	// By market cap, 1 is the largest
 	Rank *int64 `json:"rank,omitzero"`
 	// Confidence of the decision for the chosen coin; for others lower, by market cap
-	Score  int64  `json:"score"`
+	Score int64 `json:"score"`
+	// Symbol of the coin, upper case
 	Symbol string `json:"symbol"`
 }
 
 type SymbolsMapping struct {
-	CatalogID  string `json:"catalogId"`
-	Confidence int64  `json:"confidence"`
+	// Canonical id of the coin
+	CatalogID string `json:"catalogId"`
+	// Percent; what the method gives at least
+	Confidence int64 `json:"confidence"`
 	// When it was first observed in the stored ticks, or when the operator set it
 	CreatedAt time.Time `json:"createdAt"`
-	Method    string    `json:"method"`
-	Source    string    `json:"source"`
-	Symbol    string    `json:"symbol"`
+	// manual_override, exchange_mapping, unique_symbol or coin_database, as in the resolution of a symbol
+	Method string `json:"method"`
+	// Venue or source where the symbol is used; general for all
+	Source string `json:"source"`
+	// As spelled there
+	Symbol string `json:"symbol"`
 }
 
 type SymbolsMappingsBody struct {
+	// The answer
 	Data SymbolsMappingsData `json:"data"`
+	// About this response: its rows, their age, and limits that were applied
 	Meta SymbolsMappingsMeta `json:"meta"`
 }
 
 type SymbolsMappingsData struct {
-	Count     int64            `json:"count"`
-	Mappings  []SymbolsMapping `json:"mappings"`
-	Timestamp time.Time        `json:"timestamp,omitzero"`
+	// Number of rows in this response
+	Count int64 `json:"count"`
+	// Overrides first, then by source and symbol
+	Mappings []SymbolsMapping `json:"mappings"`
+	// Log time of the response; mappings may have been read up to five minutes before
+	Timestamp time.Time `json:"timestamp,omitzero"`
 }
 
 type SymbolsMappingsMeta struct {
@@ -3433,13 +4074,15 @@ type SymbolsResolution struct {
 	Fiat string `json:"fiat,omitzero"`
 	// As in the request
 	Input string `json:"input"`
-	// One of manual_override, provider_mapping, exchange_mapping, unique_symbol, price_context, coin_database, market_cap_ranking,
-	// catalog_search.
+	// The rule that decided; absent if no coin was found. One of manual_override, provider_mapping, exchange_mapping, unique_symbol,
+	// price_context, coin_database, market_cap_ranking, catalog_search.
 	Method string `json:"method,omitzero"`
-	Name   string `json:"name,omitzero"`
+	// Name of the coin
+	Name string `json:"name,omitzero"`
 	// no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now
-	Reason   string `json:"reason,omitzero"`
-	Resolved bool   `json:"resolved"`
+	Reason string `json:"reason,omitzero"`
+	// Whether the symbol means a coin
+	Resolved bool `json:"resolved"`
 	// The coin's symbol, upper case
 	Symbol string `json:"symbol,omitzero"`
 	// Units of the coin per unit of the symbol, if not 1: 1000 for 1000SHIB
@@ -3447,13 +4090,17 @@ type SymbolsResolution struct {
 }
 
 type SymbolsResolutionBody struct {
-	Data         SymbolsResolution `json:"data"`
-	Explanations *ExplainInlined   `json:"explanations,omitzero"`
+	// The answer
+	Data SymbolsResolution `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
 }
 
 type SystemBody struct {
+	// The answer
 	Data SystemSystem `json:"data"`
-	Meta Meta         `json:"meta"`
+	// About this response: its rows, their age, and limits that were applied
+	Meta Meta `json:"meta"`
 }
 
 type SystemSource struct {
@@ -3462,9 +4109,11 @@ type SystemSource struct {
 	// Since an answer was last read; since it is asked before the first
 	LastAnswerAgeSeconds float64 `json:"lastAnswerAgeSeconds"`
 	// Rows that could not be read, by reason
-	Refused  map[string]int64 `json:"refused"`
-	Requests int64            `json:"requests"`
-	Slug     string           `json:"slug"`
+	Refused map[string]int64 `json:"refused"`
+	// Requests since the start of the process
+	Requests int64 `json:"requests"`
+	// Slug of the source
+	Slug string `json:"slug"`
 	// Whether the last request brought something that could be read. One of up, down.
 	State string `json:"state"`
 	// Rows that were new or changed
@@ -3510,21 +4159,25 @@ type SystemVenue struct {
 	OpenGaps int64 `json:"openGaps"`
 	// Messages and rows that became no event, by reason
 	Refused map[string]int64 `json:"refused"`
-	Slug    string           `json:"slug"`
+	// Slug of the exchange
+	Slug string `json:"slug"`
 	// down: no connection is open; quiet: connected, and nothing was received for as long as a price counts as fresh. One of up, quiet,
 	// down.
 	State string `json:"state"`
 }
 
 type TicksPosition struct {
-	Offset    int64  `json:"offset"`
-	Partition int    `json:"partition"`
-	Topic     string `json:"topic"`
+	Offset int64 `json:"offset"`
+	// Partition of the topic
+	Partition int `json:"partition"`
+	// Topic of the log
+	Topic string `json:"topic"`
 }
 
 type TicksTick struct {
-	Ask    string `json:"ask,omitzero"`
-	Bid    string `json:"bid,omitzero"`
+	Ask string `json:"ask,omitzero"`
+	Bid string `json:"bid,omitzero"`
+	// Id of the coin
 	CoinID string `json:"coinId"`
 	// By the venue's clock
 	EventTime time.Time `json:"eventTime,omitzero"`
@@ -3539,7 +4192,8 @@ type TicksTick struct {
 	// Its place in the log
 	Offset TicksPosition `json:"offset"`
 	// Of a trade, in the quote asset: the venue's decimal, exactly
-	Price    string `json:"price,omitzero"`
+	Price string `json:"price,omitzero"`
+	// Slug of the exchange, protocol or source
 	Provider string `json:"provider"`
 	// Quote asset: id of a coin or code of a currency
 	Quote string `json:"quote"`
@@ -3547,10 +4201,12 @@ type TicksTick struct {
 	RateUsed   *float64  `json:"rateUsed,omitzero"`
 	ReceivedAt time.Time `json:"receivedAt"`
 	// The taker's. One of buy, sell.
-	Side      string `json:"side,omitzero"`
-	Simulated bool   `json:"simulated,omitzero"`
+	Side string `json:"side,omitzero"`
+	// The numbers are invented by the simulator
+	Simulated bool `json:"simulated,omitzero"`
 	// Of a trade, in units of the coin
-	Size   string `json:"size,omitzero"`
+	Size string `json:"size,omitzero"`
+	// Symbol of the coin
 	Symbol string `json:"symbol"`
 	// The venue's
 	TradeID     string `json:"tradeId,omitzero"`
@@ -3558,17 +4214,22 @@ type TicksTick struct {
 }
 
 type UsageBody struct {
+	// The answer
 	Data UsageData `json:"data"`
 }
 
 type UsageData struct {
+	// What the plan includes besides requests
 	Features UsageFeatures `json:"features"`
 	// How many days of yield history the plan includes
-	HistoryDays int64      `json:"historyDays"`
-	Month       UsageMonth `json:"month"`
-	Plan        string     `json:"plan"`
+	HistoryDays int64 `json:"historyDays"`
+	// Requests of the current calendar month (UTC)
+	Month UsageMonth `json:"month"`
+	// Name of the plan
+	Plan string `json:"plan"`
 	// Maximum number of open streams
-	Sockets   int64     `json:"sockets"`
+	Sockets int64 `json:"sockets"`
+	// Time of this response
 	Timestamp time.Time `json:"timestamp"`
 	// Request limits; a kind without a limit is absent
 	Windows []UsageWindow `json:"windows"`
@@ -3576,9 +4237,11 @@ type UsageData struct {
 
 type UsageDay struct {
 	// Chart requests among them
-	Charts   int64  `json:"charts"`
-	Date     string `json:"date"`
-	Requests int64  `json:"requests"`
+	Charts int64 `json:"charts"`
+	// Day (UTC)
+	Date string `json:"date"`
+	// Requests that were counted, by all keys that share the budget
+	Requests int64 `json:"requests"`
 }
 
 type UsageFeatures struct {
@@ -3594,12 +4257,15 @@ type UsageFeatures struct {
 
 type UsageMonth struct {
 	// From the log, some seconds behind; days without use are left out
-	Days  []UsageDay `json:"days"`
-	Month string     `json:"month"`
+	Days []UsageDay `json:"days"`
+	// Calendar month (UTC)
+	Month string `json:"month"`
 }
 
 type UsageWindow struct {
-	Limit     int64 `json:"limit"`
+	// Maximum number of requests in the window
+	Limit int64 `json:"limit"`
+	// limit minus used, at least 0
 	Remaining int64 `json:"remaining"`
 	// When more requests become available
 	Reset time.Time `json:"reset"`
@@ -3611,52 +4277,64 @@ type UsageWindow struct {
 }
 
 type ViewsAlternative struct {
+	// Id of the coin
 	CoinID string `json:"coinId"`
-	Name   string `json:"name"`
+	// Name of the coin
+	Name string `json:"name"`
 	// By market cap, 1 is the largest
 	Rank *int64 `json:"rank,omitzero"`
 }
 
 type ViewsProviderFailure struct {
+	// Start of the request
 	At time.Time `json:"at,omitzero"`
 	// refused: an HTTP error status; unreadable: a response that does not match the documented format. One of no_answer, refused,
 	// unreadable.
-	Code    string `json:"code"`
+	Code string `json:"code"`
+	// What went wrong
 	Message string `json:"message"`
 	// HTTP status
 	Status *int64 `json:"status,omitzero"`
 }
 
 type ViewsProviderLatency struct {
+	// Median, milliseconds
 	P50 float64 `json:"p50"`
+	// 95th percentile, milliseconds
 	P95 float64 `json:"p95"`
 }
 
 type ViewsProviderSource struct {
 	// The page that states its terms
-	Docs    string `json:"docs,omitzero"`
+	Docs string `json:"docs,omitzero"`
+	// Licence or terms of the values, in words
 	License string `json:"license,omitzero"`
-	// One of stream, poll.
+	// stream: market data streams; poll: requests at an interval. One of stream, poll.
 	Transport string `json:"transport"`
-	URL       string `json:"url,omitzero"`
+	// Address of the interface; of a provider whose yields another source reports, that of the source
+	URL string `json:"url,omitzero"`
 }
 
 type ViewsProviderState struct {
 	// Attribution to show with its values
 	Attribution string `json:"attribution,omitzero"`
 	// Kinds of data it provides
-	Categories          []string `json:"categories"`
-	ConsecutiveFailures int64    `json:"consecutiveFailures"`
+	Categories []string `json:"categories"`
+	// Failed requests of the last 7 days since the last success; for an exchange, of those for its yields
+	ConsecutiveFailures int64 `json:"consecutiveFailures"`
 	// defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others. One
 	// of exchange, cefi, defi, reference.
-	Kind        string                `json:"kind"`
-	LastAttempt time.Time             `json:"lastAttempt,omitzero"`
-	LastError   *ViewsProviderFailure `json:"lastError,omitzero"`
+	Kind string `json:"kind"`
+	// Start of the last request within 7 days; for an exchange, of those for its yields
+	LastAttempt time.Time `json:"lastAttempt,omitzero"`
+	// The newest failed request of the last 7 days, also if later ones succeeded
+	LastError *ViewsProviderFailure `json:"lastError,omitzero"`
 	// For an exchange, when a price was last received
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	// Latency percentiles of the successful requests of the last 24 hours
 	LatencyMS *ViewsProviderLatency `json:"latencyMs,omitzero"`
-	Name      string                `json:"name"`
+	// Name of the provider
+	Name string `json:"name"`
 	// Yields accepted now, without prices
 	RateCount int64 `json:"rateCount"`
 	// The page that states the countries (with the source that quotes it, if it was not read directly), or unknown
@@ -3664,11 +4342,15 @@ type ViewsProviderState struct {
 	// Countries it does not serve, by ISO 3166-1 code; absent if unknown, which is treated as worldwide availability
 	Regions []string `json:"regions,omitzero"`
 	// The only countries it serves, if it states them
-	ServedRegions     []string            `json:"servedRegions,omitzero"`
-	Simulated         bool                `json:"simulated,omitzero"`
-	Slug              string              `json:"slug"`
-	Source            ViewsProviderSource `json:"source"`
-	StaleAfterSeconds *int64              `json:"staleAfterSeconds,omitzero"`
+	ServedRegions []string `json:"servedRegions,omitzero"`
+	// The numbers are invented by the simulator
+	Simulated bool `json:"simulated,omitzero"`
+	// Identifies the provider in all responses
+	Slug string `json:"slug"`
+	// How the data is read, and under which terms
+	Source ViewsProviderSource `json:"source"`
+	// Age from which its data is stale: 120 for an exchange, else three polling intervals
+	StaleAfterSeconds *int64 `json:"staleAfterSeconds,omitzero"`
 	// Present if a source responds but its data has stopped changing
 	Standstill *ViewsStandstill `json:"standstill,omitzero"`
 	// An exchange is healthy if a price was received within 120 seconds, degraded within 10 minutes, else down. A polled source is down
@@ -3694,11 +4376,13 @@ type ViewsStandstill struct {
 }
 
 type WsAged struct {
+	// Id of the coin
 	CoinID string `json:"coinId"`
 	// The second of the last price, Unix milliseconds
 	LastPriceAt int64 `json:"lastPriceAt"`
 	// Why it is stale. One of no_fresh_inputs, no_consensus, log_silent.
 	Reason string `json:"reason,omitzero"`
+	// Symbol of the coin
 	Symbol string `json:"symbol"`
 }
 
@@ -3719,7 +4403,8 @@ type WsStreamed struct {
 	ChangePercent float64 `json:"changePercent"`
 	// Against the price 24 hours ago; absent where that is not known, and with delivery all
 	ChangePercent24h *float64 `json:"changePercent24h,omitzero"`
-	CoinID           string   `json:"coinId"`
+	// Id of the coin
+	CoinID string `json:"coinId"`
 	// In initial_prices: it is stale
 	IsStale bool `json:"isStale,omitzero"`
 	// The last one that this client was sent; with delivery all the one before it in the log
@@ -3728,6 +4413,7 @@ type WsStreamed struct {
 	Price float64 `json:"price"`
 	// The accepted provider nearest to the price
 	Source string `json:"source"`
+	// Symbol of the coin
 	Symbol string `json:"symbol"`
 	// The evaluated second, Unix milliseconds. With coinId it names a price
 	Timestamp int64 `json:"timestamp"`

@@ -60,7 +60,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}", query: ["timeframe", "format", "asOf", "knowledge", "explain"] }, asked)
   }
 
-  /** Current price of a coin, to continue its chart. */
+  /** Current price of a coin, to continue its chart. The last published price of our venues or, if they have none or only an old one, that of a reference source, named in priceSource. It stays when it grows stale; meta.reason has the cause if it was retained or there is none. */
   getChartCurrent(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
@@ -80,7 +80,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}", query: ["explain"] }, asked)
   }
 
-  /** Details of a coin, by id only. */
+  /** Details of a coin, by id only. As /coins/{coinId}, but a symbol is not accepted. It also finds coins whose id equals a fixed path segment. */
   getCoinByID(asked: {
     /** Coin id, case-insensitive; also one that equals a fixed path segment. */
     id: string
@@ -106,7 +106,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/history/{symbol}", query: ["days", "asOf", "knowledge", "explain"] }, asked)
   }
 
-  /** Market statistics of a coin. */
+  /** Market statistics of a coin. As of the end of a minute. Numbers are from our venues' prices and candles where these suffice, else from reference sources; supplies are always a source's, and what is unknown is absent. */
   getCoinMarketData(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
@@ -116,12 +116,12 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/market-data", query: ["explain"] }, asked)
   }
 
-  /** Number of known coins. */
+  /** Number of known coins. Counts the coins of our own table and those that sources report, and how many of them have a price, a market cap and details. */
   getCoinStats(): Promise<types.CoinsStatsBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/stats" }, {})
   }
 
-  /** DeFi borrowing: debt, collateral and rates, current or as of a past time. */
+  /** DeFi borrowing: debt, collateral and rates, current or as of a past time. All of DefiLlama's protocols with borrowed amounts, exchanges left out, and rates of protocols on chains that were reported within the last two hours. Rates of a protocol or coin are weighted by the debt, where known. */
   getDefiBorrowing(asked: {
     /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
@@ -143,7 +143,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/history/{metricType}", query: ["period", "explain"] }, asked)
   }
 
-  /** DeFi lending: the largest protocols and coins, and their yields, current or as of a past time. */
+  /** DeFi lending: the largest protocols and coins, and their yields, current or as of a past time. DefiLlama's protocols of the category Lending, with rates of protocols on chains that were reported within the last two hours. Yields of a protocol or coin are weighted by the amount supplied or borrowed, where known. */
   getDefiLending(asked: {
     /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
@@ -175,7 +175,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/defi", query: ["asOf", "explain"] }, asked)
   }
 
-  /** DeFi staking: the largest protocols and chains, and their yields, current or as of a past time. */
+  /** DeFi staking: the largest protocols and chains, and their yields, current or as of a past time. DefiLlama's protocols of the categories Liquid Staking and Staking Pool, not those of restaking, with rates that were reported within the last two hours. Yields of a protocol or chain are weighted by the amount staked, where known. */
   getDefiStaking(asked: {
     /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
@@ -191,7 +191,7 @@ export abstract class Operations {
     segment?: "overall" | "cefi" | "defi"
     /** Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     history_days?: number
-    /** Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -199,11 +199,11 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/earn/benchmark", query: ["segment", "history_days", "asOf", "explain"] }, asked)
   }
 
-  /** One earn product, current or as of a past time. */
+  /** One earn product, current or as of a past time. Open variants come first, by confidence, then by rate. */
   getEarnProduct(asked: {
     /** provider:coin:category, as in the list of products. */
     productId: string
-    /** Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -241,7 +241,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/fiat/rates/usd", query: ["asOf", "explain"] }, asked)
   }
 
-  /** Number of currencies, and how many have no fresh rate. */
+  /** Number of currencies, and how many have no fresh rate. Counts every currency with a known name that a source has published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one. */
   getFiatStats(asked: {
     /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
@@ -249,7 +249,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/fiat/stats", query: ["asOf"] }, asked)
   }
 
-  /** Time of the last and of the next poll of exchange rates. */
+  /** Time of the last and of the next poll of exchange rates. Times come from the log: the last poll is that of any source of exchange rates, and the next one follows it by the shortest interval of the sources. */
   getFiatStatus(asked: {
     /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
@@ -257,7 +257,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/fiat/status", query: ["asOf"] }, asked)
   }
 
-  /** Totals and dominance of the whole market, current or as of a past time. */
+  /** Totals and dominance of the whole market, current or as of a past time. Computed once per minute over all coins with a known price and supply; changes are against 24 hours before and absent if that is not known. */
   getGlobalMetrics(asked: {
     /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
@@ -311,7 +311,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/ohlc/{metricType}", query: ["period", "explain"] }, asked)
   }
 
-  /** Largest gainers and losers within 24 hours. */
+  /** Largest gainers and losers within 24 hours. The largest change first; each segment is paged by itself. */
   getMovers(asked: {
     /** Rank segment by market cap. Default: in the tool view top100, in the reference view all three segments. */
     segment?: "top50" | "top100" | "top250" | "all" | "1-100" | "1-250" | "1-50" | "51-100" | "101-250"
@@ -327,7 +327,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/movers", query: ["segment", "limit", "offset", "min_volume", "explain"] }, asked)
   }
 
-  /** Largest gainers and losers within 24 hours in one rank segment. */
+  /** Largest gainers and losers within 24 hours in one rank segment. Ranked coins with a known change and the minimum volume, the largest change first. Limit and offset apply to gainers and to losers separately; 1-250 has both in one list, gainers first. */
   getMoversOfRanks(asked: {
     /** Ranks by market cap; 1-250 answers one list of both sides, all every segment. */
     rankRange: "1-50" | "51-100" | "101-250" | "1-250" | "all"
@@ -411,7 +411,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}/history", query: ["days", "category", "provider", "from", "to", "limit", "explain"] }, asked)
   }
 
-  /** One provider with its current yields and prices. */
+  /** One provider with its current yields and prices. Entries that the source has not reported for three polling intervals are left out; prices are those accepted into the coin's price. A provider without current entries has an empty list. */
   getRateProvider(asked: {
     /** Slug, case-insensitive. */
     provider: string
@@ -439,7 +439,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}", query: ["category", "provider", "limit", "explain", "asOf"] }, asked)
   }
 
-  /** Number of coins that rose and fell within 24 hours, by rank segment. */
+  /** Number of coins that rose and fell within 24 hours, by rank segment. The segments 1-50, 51-100 and 101-250, and all ranked coins as overall. Coins without a known change are left out; each of the others counts once, whatever its market cap. */
   getSentiment(asked: {
     /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
@@ -449,7 +449,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/global-stats/sentiment", query: ["asOf", "explain"] }, asked)
   }
 
-  /** Number of coins that rose and fell within 24 hours, in one rank segment. */
+  /** Number of coins that rose and fell within 24 hours, in one rank segment. Coins without a known change are left out; each of the others counts once, whatever its market cap. */
   getSentimentOfRanks(asked: {
     /** Rank segment by market cap; all returns every segment. */
     rankRange: "1-50" | "51-100" | "101-250" | "all"
@@ -471,7 +471,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/usage" }, {})
   }
 
-  /** Price history of several coins. */
+  /** Price history of several coins. Candles as in /charts/{coinId}, by coin id, for at most 50 coins. A coin that none of our venues traded in the period has an empty chart; a name that no coin has is in meta.missing. */
   listCharts(asked: {
     /** Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}. May also be repeated. */
     coins: readonly string[]
@@ -487,7 +487,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/charts", query: ["coins", "timeframe", "asOf", "knowledge", "explain"] }, asked)
   }
 
-  /** Categories of coins. */
+  /** Categories of coins. Names are those of the sources that describe the coins; a coin counts in each of its categories. Sums are over the coins whose value is known. */
   listCoinCategories(asked: {
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -537,7 +537,7 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search", "explain"] }, { size: "per_page", most: 250, place: "page", rows: ["data"] }, asked)
   }
 
-  /** Markets of a coin, by exchange. */
+  /** Markets of a coin, by exchange. Those received within 120 seconds before the newest price, accepted or not. */
   listCoinMarkets(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
@@ -549,7 +549,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/markets", query: ["limit", "asOf"] }, asked)
   }
 
-  /** Platforms a coin is issued on, with contract addresses. */
+  /** Platforms a coin is issued on, with contract addresses. As listed by the source that describes the coin, sorted by platform. The list is also empty if no source names a platform. */
   listCoinNetworks(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
@@ -557,7 +557,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/networks" }, asked)
   }
 
-  /** Ids of all coins. */
+  /** Ids of all coins. By rank; coins without a market cap, also those without a price, follow. Featured coins are sorted by the number of providers with a yield and filled up by rank. */
   listCoinSlugs(asked: {
     /** Only the featured coins, at most 100. */
     featured?: boolean
@@ -565,7 +565,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/slugs", query: ["featured"] }, asked)
   }
 
-  /** Coins that can be lent, borrowed or staked. */
+  /** Coins that can be lent, borrowed or staked. By rank, with the statistics of the current yields of one category over all providers. A yield counts for three polling intervals of its source. */
   listCoinsWithRates(asked: {
     /** Category of the yields. */
     category: "lending" | "borrowing" | "staking"
@@ -619,7 +619,7 @@ export abstract class Operations {
     limit?: number
     /** Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
-    /** Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -639,7 +639,7 @@ export abstract class Operations {
     min_confidence?: number
     /** Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -667,7 +667,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/fiat", query: ["asOf", "explain"] }, asked)
   }
 
-  /** Prices of several coins, current or as of a past time. */
+  /** Prices of several coins, current or as of a past time. A coin without a recent median has the price of a reference source, named in priceSource. */
   listPrices(asked: {
     /** Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}. May also be repeated. */
     symbols: readonly string[]
@@ -681,7 +681,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/prices", query: ["symbols", "vs", "explain", "asOf"] }, asked)
   }
 
-  /** All venues and sources, with their terms and health. */
+  /** All venues and sources, with their terms and health. Health is from this service's own requests and prices. */
   listProviders(asked: {
     /** Only providers of this kind of data. */
     category?: "lending" | "borrowing" | "staking" | "price" | "rate" | "coin" | "market" | "stablecoin" | "tvl" | "fear_greed" | "fiat" | "global"
@@ -689,7 +689,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/providers", query: ["category"] }, asked)
   }
 
-  /** Providers of yields and prices, with their health. */
+  /** Providers of yields and prices, with their health. Exchanges with prices, and providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; /api/v1/providers has them all. */
   listRateProviders(): Promise<types.RatesProvidersBody> {
     return this.ask({ method: "GET", path: "/api/v1/rates/providers" }, {})
   }
@@ -752,7 +752,7 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: "/api/v1/rates", query: ["symbol", "category", "provider", "limit", "offset", "asOf", "explain"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "rates"] }, asked)
   }
 
-  /** The newest coins. */
+  /** The newest coins. By launch date as stated by a source, not by when the coin was first seen here. Coins without a launch date are left out. */
   listRecentCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
@@ -780,7 +780,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/restatements", query: ["coin", "replay", "since", "until", "limit", "cursor"] }, asked)
   }
 
-  /** Coins with similar categories. */
+  /** Coins with similar categories. By the categories that sources put coins in. */
   listSimilarCoins(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
@@ -822,7 +822,7 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "mappings"] }, asked)
   }
 
-  /** The largest coins by market cap. */
+  /** The largest coins by market cap. Coins without a market cap are left out. */
   listTopCoins(asked: {
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
@@ -928,7 +928,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/prices/summary", query: ["explain"] }, asked)
   }
 
-  /** Lowest, highest and mean yield of each coin by category. */
+  /** Lowest, highest and mean yield of each coin by category. Every current entry counts once, whatever its TVL; those that the source has not reported for three polling intervals are left out. Prices come last: one per exchange, as accepted into the coin's price. */
   summarizeRates(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     symbol?: string

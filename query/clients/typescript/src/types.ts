@@ -2,28 +2,37 @@
 // Answers and messages, as JSON has them.
 
 export interface AgeMeta {
+  /** Age of the data, in words; unknown if there is none */
   dataAge: string
   /** Older than two hours */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the oldest input of this response, on which its age is based; absent before the first input */
   lastUpdate?: string
 }
 
 export interface ChartsChart {
+  /** Id of the coin */
   coinId: string
   /** For format ohlc, oldest first */
   dataPoints?: ChartsPoint[]
   /** For format simple, oldest first: start of the interval in milliseconds, last price */
   prices?: number[][]
+  /** Length of an interval */
   resolution: "5m" | "1h" | "1d"
+  /** Over all intervals, also where points were merged or left out */
   stats: ChartsStats
+  /** The period that was asked for */
   timeframe: string
 }
 
 export interface ChartsChartBody {
+  /** The answer */
   data: ChartsChart
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: ChartsChartMeta
 }
 
@@ -39,19 +48,25 @@ export interface ChartsChartMeta {
 }
 
 export interface ChartsClosedCandle {
+  /** Last value of the interval */
   close: number
+  /** Id of the coin */
   coinId: string
   /** Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes */
   complete: boolean
+  /** Highest value of the interval */
   high: number
   /** Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained */
   intervals?: number
+  /** Lowest value of the interval */
   low: number
+  /** First value of the interval */
   open: number
   /** live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that were all imported from files; mixed: from published prices and others */
   origin: "live" | "backfill" | "import" | "mixed"
   /** Equal to close */
   price: number
+  /** Symbol of the coin */
   symbol: string
   /** Start of the interval */
   timestamp: string
@@ -64,7 +79,9 @@ export interface ChartsClosedCandle {
 }
 
 export interface ChartsCurrent {
+  /** Id of the coin */
   coinId: string
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** USD; absent if there is none, with the cause in meta.reason */
   price?: number
@@ -77,8 +94,11 @@ export interface ChartsCurrent {
 }
 
 export interface ChartsCurrentBody {
+  /** The answer */
   data: ChartsCurrent
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: ChartsCurrentMeta
 }
 
@@ -96,14 +116,18 @@ export interface ChartsCurrentMeta {
 }
 
 export interface ChartsListBody {
+  /** The answer */
   data: ChartsListData
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: ChartsListMeta
 }
 
 export interface ChartsListData {
   /** Charts by coin id */
   charts: Record<string, ChartsChart>
+  /** The period that was asked for */
   timeframe: string
 }
 
@@ -119,18 +143,24 @@ export interface ChartsListMeta {
 }
 
 export interface ChartsMissing {
+  /** As in the request */
   coin: string
+  /** unknown: no coin has this name */
   reason: "unknown"
 }
 
 export interface ChartsPoint {
+  /** Last value of the interval */
   close: number
   /** Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes */
   complete: boolean
+  /** Highest value of the interval */
   high: number
   /** Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained */
   intervals?: number
+  /** Lowest value of the interval */
   low: number
+  /** First value of the interval */
   open: number
   /** live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that were all imported from files; mixed: from published prices and others */
   origin: "live" | "backfill" | "import" | "mixed"
@@ -147,7 +177,9 @@ export interface ChartsPoint {
 }
 
 export interface ChartsRateChart {
+  /** Category of the yields */
   category: "lending" | "staking" | "borrowing"
+  /** Id of the coin */
   coinId: string
   /** For format ohlc, oldest first */
   dataPoints?: ChartsRatePoint[]
@@ -155,14 +187,20 @@ export interface ChartsRateChart {
   provider?: string
   /** For format simple, oldest first: start of the interval in milliseconds, last yield */
   rates?: number[][]
+  /** Length of an interval */
   resolution: "5m" | "1h" | "1d"
+  /** Over all intervals, also where points were merged or left out */
   stats: ChartsRateStats
+  /** The period that was asked for */
   timeframe: string
 }
 
 export interface ChartsRateChartBody {
+  /** The answer */
   data: ChartsRateChart
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: ChartsRateChartMeta
 }
 
@@ -178,13 +216,17 @@ export interface ChartsRateChartMeta {
 }
 
 export interface ChartsRatePoint {
+  /** Last value of the interval */
   close: number
   /** False for the current interval */
   complete: boolean
+  /** Highest value of the interval */
   high: number
   /** Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained */
   intervals?: number
+  /** Lowest value of the interval */
   low: number
+  /** First value of the interval */
   open: number
   /** Number of providers that the median is of */
   providers: number
@@ -229,39 +271,53 @@ export interface ChartsStats {
 }
 
 export interface CoinsAttribution {
+  /** Licence or terms of the source's values, in words */
   license?: string
+  /** Name of the source */
   name?: string
+  /** Slug of the source */
   source: string
   /** Attribution required by the source */
   text?: string
+  /** Address of the source's interface */
   url?: string
 }
 
 export interface CoinsBestRate {
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** Percent per year, compounded (APY) */
   rate: number
 }
 
 export interface CoinsBestRates {
+  /** Lowest rate, percent per year (APY); absent if there is none */
   borrowing?: number
+  /** Highest yield, percent per year (APY); absent if there is none */
   lending?: number
+  /** Highest yield, percent per year (APY); absent if there is none */
   staking?: number
 }
 
 export interface CoinsCategoriesBody {
   /** Largest market cap first */
   data: CoinsCategory[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: Meta
 }
 
 export interface CoinsCategory {
+  /** Number of coins in the category, also without a price */
   coinCount: number
+  /** Made from the name */
   id: string
   /** USD; sum over the coins with a known market cap */
   marketCap?: number
   /** Percent; over the coins whose market cap 24 hours ago is known too */
   marketCapChangePercentage24h?: number
+  /** As the source spells it */
   name: string
   /** Ids of the three highest-ranked coins */
   topCoins: string[]
@@ -270,23 +326,31 @@ export interface CoinsCategory {
 }
 
 export interface CoinsCoin {
+  /** Other coins that the name may mean, the largest first */
   alternatives?: ViewsAlternative[]
   /** The name is ambiguous: other coins match it too */
   ambiguous?: boolean
   /** Source of the description */
   attribution: CoinsAttribution[]
+  /** Names of the categories, as the source spells them */
   categories: string[]
+  /** Units in circulation */
   circulatingSupply?: number
   /** Launch date, as stated by a source; absent if unknown */
   createdAt?: string
+  /** USD */
   currentPrice?: number
+  /** In English, in the source's words */
   description?: string
   /** When description, categories, links and developer statistics were read; absent before the first time */
   detailsUpdatedAt?: string
   /** Statistics of the repositories by name */
   developer?: Record<string, number>
+  /** The first of the homepage links */
   homepage?: string
+  /** Id of the coin */
   id: string
+  /** URL of the coin's logo */
   imageUrl?: string
   /** Known to the source, but no longer traded */
   inactive?: boolean
@@ -294,21 +358,27 @@ export interface CoinsCoin {
   isStale?: boolean
   /** Addresses by kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper */
   links?: Record<string, string[]>
+  /** Price times circulating supply, USD */
   marketCap?: number
+  /** Rank by market cap; 1 is the largest */
   marketCapRank?: number
   /** null if unlimited */
   maxSupply?: number | null
+  /** Name of the coin */
   name: string
   /** Contract address by platform */
   platforms: Record<string, string>
+  /** Change within 24 hours, USD */
   priceChange24h?: number
   /** Percent */
   priceChangePercentage24h?: number
   /** median of our venues, or the reference source of the price of a coin that none of them trades */
   priceSource?: string
+  /** Slug of the source of all supplies */
   supplySource?: string
   /** Lower case */
   symbol: string
+  /** Units in existence */
   totalSupply?: number
   /** Within 24 hours */
   totalVolume?: number
@@ -317,34 +387,48 @@ export interface CoinsCoin {
 }
 
 export interface CoinsCoinBody {
+  /** The answer */
   data: CoinsCoin
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
 }
 
 export interface CoinsCoinRates {
+  /** Mean of all yields, percent per year (APY) */
   average: number
   /** For borrowing the lowest, else the highest */
   best: CoinsBestRate
+  /** Highest, percent per year (APY) */
   max: number
+  /** Median of all yields, percent per year (APY) */
   median: number
+  /** Lowest, percent per year (APY) */
   min: number
+  /** Number of providers with such a yield */
   providerCount: number
 }
 
 export interface CoinsFeaturedBody {
   /** Sorted by number of providers with a yield, then by rank */
   coins: CoinsFeaturedCoin[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsListMeta
 }
 
 export interface CoinsFeaturedCoin {
+  /** Best current yield of each category */
   bestRates: CoinsBestRates
+  /** Whether a provider has a current yield for it */
   hasRates: boolean
+  /** Id of the coin */
   id: string
+  /** URL of the coin's logo */
   imageUrl?: string
   /** USD */
   marketCap?: number
+  /** Name of the coin */
   name: string
   /** USD */
   price?: number
@@ -359,12 +443,15 @@ export interface CoinsFeaturedCoin {
 }
 
 export interface CoinsFoundCoin {
+  /** Id of the coin */
   id: string
+  /** URL of the coin's logo */
   imageUrl?: string
   /** USD */
   marketCap?: number
   /** The same as rank */
   marketCapRank?: number
+  /** Name of the coin */
   name: string
   /** USD */
   price?: number
@@ -377,14 +464,19 @@ export interface CoinsFoundCoin {
 }
 
 export interface CoinsHistoryBody {
+  /** Other coins that the name may mean, the largest first */
   alternatives?: ViewsAlternative[]
   /** The name is ambiguous: other coins match it too */
   ambiguous?: boolean
+  /** Id of the coin */
   coinId: string
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsHistoryMeta
   /** Oldest first; intervals without a price are left out */
   points: CoinsPoint[]
+  /** Symbol of the coin, upper case */
   symbol: string
 }
 
@@ -393,6 +485,7 @@ export interface CoinsHistoryMeta {
   clamped?: Record<string, number>
   /** Rows returned */
   count: number
+  /** Step between points */
   granularity: "hourly" | "daily"
   /** Log time up to which the view behind this response is complete */
   lastUpdated?: string
@@ -418,7 +511,9 @@ export interface CoinsMarket {
   ask?: number
   /** In the quote asset */
   bid?: number
+  /** Slug of the exchange */
   exchange: string
+  /** Symbols of the coin and of the quote asset */
   pair: string
   /** Last trade price in the quote asset; the mid of bid and ask if there was no recent trade */
   price: number
@@ -433,9 +528,11 @@ export interface CoinsMarket {
 }
 
 export interface CoinsMarketsBody {
+  /** Id of the coin */
   coinId: string
   /** Largest volume first */
   markets: CoinsMarket[]
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsMarketsMeta
 }
 
@@ -451,18 +548,23 @@ export interface CoinsMarketsMeta {
 }
 
 export interface CoinsNetwork {
+  /** Contract address of the coin on the platform */
   address: string
+  /** As the source spells it */
   platform: string
 }
 
 export interface CoinsNetworks {
+  /** Id of the coin */
   coinId: string
+  /** Number of rows in this response */
   count: number
   /** Contract address by platform; empty for the native coin of a chain */
   networks: CoinsNetwork[]
 }
 
 export interface CoinsNetworksBody {
+  /** The answer */
   data: CoinsNetworks
 }
 
@@ -476,11 +578,15 @@ export interface CoinsPoint {
 }
 
 export interface CoinsRatedCoin {
+  /** Category of the yields */
   category: "lending" | "borrowing" | "staking"
+  /** Id of the coin */
   id: string
+  /** When the newest of these yields was received */
   lastUpdated?: string
   /** USD */
   marketCap?: number
+  /** Name of the coin */
   name: string
   /** USD */
   price?: number
@@ -488,6 +594,7 @@ export interface CoinsRatedCoin {
   priceSource?: string
   /** By market cap, 1 is the largest */
   rank?: number
+  /** The coin's current yields in this category, over all providers */
   rates: CoinsCoinRates
   /** Lower case */
   symbol: string
@@ -496,7 +603,9 @@ export interface CoinsRatedCoin {
 export interface CoinsRecentBody {
   /** Newest first; coins without a known launch date are left out */
   coins: CoinsRecentCoin[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsListMeta
 }
 
@@ -505,10 +614,13 @@ export interface CoinsRecentCoin {
   createdAt: string
   /** The first minute with a price from our venues */
   firstPriceAt?: string
+  /** Id of the coin */
   id: string
+  /** URL of the coin's logo */
   imageUrl?: string
   /** USD */
   marketCap?: number
+  /** Name of the coin */
   name: string
   /** USD */
   price?: number
@@ -521,8 +633,11 @@ export interface CoinsRecentCoin {
 }
 
 export interface CoinsSearchBody {
+  /** The answer */
   data: CoinsFoundCoin[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsSearchMeta
 }
 
@@ -535,7 +650,9 @@ export interface CoinsSearchMeta {
   isStale?: boolean
   /** Log time up to which the view behind this response is complete */
   lastUpdated?: string
+  /** Rows per page */
   limit: number
+  /** Page number, from 1 */
   page: number
   /** The search text */
   query: string
@@ -546,23 +663,31 @@ export interface CoinsSearchMeta {
 }
 
 export interface CoinsSearchToolBody {
+  /** Matching coins of this page, in the requested order */
   coins: CoinsFoundCoin[]
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsSearchMeta
 }
 
 export interface CoinsSimilarBody {
+  /** Id of the coin */
   coinId: string
   /** Most similar first, ties by rank */
   coins: CoinsSimilarCoin[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsListMeta
 }
 
 export interface CoinsSimilarCoin {
+  /** Id of the coin */
   id: string
+  /** URL of the coin's logo */
   imageUrl?: string
   /** USD */
   marketCap?: number
+  /** Name of the coin */
   name: string
   /** USD */
   price?: number
@@ -577,55 +702,83 @@ export interface CoinsSimilarCoin {
 }
 
 export interface CoinsSlugs {
+  /** Number of rows in this response */
   count: number
   /** Sorted by rank */
   slugs: string[]
 }
 
 export interface CoinsSlugsBody {
+  /** The answer */
   data: CoinsSlugs
 }
 
 export interface CoinsStatistics {
+  /** Highest price ever, USD; absent if no source states one */
   ath?: number
   /** Change from the all-time high to the price */
   athChangePercentage?: number
+  /** When ath was reached, accurate to about a day */
   athDate?: string
+  /** Lowest price ever, USD; absent if no source states one */
   atl?: number
   /** Change from the all-time low to the price */
   atlChangePercentage?: number
+  /** When atl was reached, accurate to about a day */
   atlDate?: string
+  /** Units in circulation */
   circulatingSupply?: number
+  /** Id of the coin */
   coinId: string
   /** USD; half width of the confidence interval of the newest price */
   confidence?: number
+  /** Price times maximum supply, or total supply if that is unknown, USD */
   fullyDilutedValuation?: number
+  /** Highest price of the last 24 hours, USD */
   high24h?: number
+  /** End of the last minute in which these numbers changed */
   lastUpdated?: string
+  /** Lowest price of the last 24 hours, USD */
   low24h?: number
+  /** Price times circulating supply, USD */
   marketCap?: number
+  /** Change within 24 hours, USD; the supply is taken as unchanged */
   marketCapChange24h?: number
+  /** Percent, over 24 hours; equal to the price change, since the supply is taken as unchanged */
   marketCapChangePercentage24h?: number
+  /** Rank by market cap; 1 is the largest */
   marketCapRank?: number
   /** null if unlimited */
   maxSupply?: number | null
+  /** USD */
   price?: number
+  /** Change within 24 hours, USD */
   priceChange24h?: number
+  /** Percent, over 14 days */
   priceChangePercentage14d?: number
+  /** Percent, over 1 hour */
   priceChangePercentage1h?: number
+  /** Percent, over 365 days */
   priceChangePercentage1y?: number
+  /** Percent, over 200 days */
   priceChangePercentage200d?: number
+  /** Percent, over 24 hours */
   priceChangePercentage24h?: number
+  /** Percent, over 30 days */
   priceChangePercentage30d?: number
+  /** Percent, over 60 days */
   priceChangePercentage60d?: number
+  /** Percent, over 7 days */
   priceChangePercentage7d?: number
   /** median of our venues, or the reference source of the price of a coin that none of them trades */
   priceSource?: string
   /** Venues that the newest price is computed from */
   providers: number
+  /** Slug of the source of all supplies */
   supplySource?: string
   /** Lower case */
   symbol: string
+  /** Units in existence */
   totalSupply?: number
   /** Within 24 hours */
   totalVolume?: number
@@ -634,14 +787,18 @@ export interface CoinsStatistics {
 }
 
 export interface CoinsStatisticsBody {
+  /** The answer */
   data: CoinsStatistics
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsStatisticsMeta
 }
 
 export interface CoinsStatisticsMeta {
   /** The newest minute of these numbers ended more than three minutes ago */
   isStale?: boolean
+  /** The same as data.lastUpdated */
   lastUpdated?: string
   /** Periods whose change is computed from our candles; the others are as reported by the source */
   ownChanges?: string[]
@@ -650,6 +807,7 @@ export interface CoinsStatisticsMeta {
 }
 
 export interface CoinsStats {
+  /** Number of categories of these coins */
   categories: number
   /** With details */
   detailedCoins: number
@@ -659,16 +817,21 @@ export interface CoinsStats {
   rankedCoins: number
   /** End of the newest folded minute */
   timestamp?: string
+  /** All coins of the catalog */
   totalCoins: number
 }
 
 export interface CoinsStatsBody {
+  /** The answer */
   data: CoinsStats
 }
 
 export interface CoinsTableBody {
+  /** The answer */
   data: CoinsTableRow[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsTableMeta
 }
 
@@ -681,37 +844,60 @@ export interface CoinsTableMeta {
   isStale?: boolean
   /** Log time up to which the view behind this response is complete */
   lastUpdated?: string
+  /** Sort key */
   order: string
+  /** Sort direction: asc or desc */
   orderDir: string
+  /** Page number, from 1 */
   page: number
+  /** Rows per page */
   perPage: number
   /** Why the list is empty */
   reason?: string
   /** Number of coins on all pages */
   total: number
+  /** Number of pages */
   totalPages: number
 }
 
 export interface CoinsTableRow {
+  /** Highest price ever, USD; absent if no source states one */
   ath?: number
+  /** Lowest price ever, USD; absent if no source states one */
   atl?: number
+  /** Units in circulation */
   circulatingSupply?: number
+  /** USD */
   currentPrice: number
+  /** Price times maximum supply, or total supply if that is unknown, USD */
   fullyDilutedValuation?: number
+  /** Highest price of the last 24 hours, USD */
   high24h?: number
+  /** Id of the coin */
   id: string
+  /** URL of the coin's logo */
   imageUrl?: string
+  /** End of the last minute in which the row changed */
   lastUpdated: string
+  /** Lowest price of the last 24 hours, USD */
   low24h?: number
+  /** Price times circulating supply, USD */
   marketCap?: number
+  /** Rank by market cap; 1 is the largest */
   marketCapRank?: number
   /** null if unlimited */
   maxSupply?: number | null
+  /** Name of the coin */
   name: string
+  /** Change within 24 hours, USD */
   priceChange24h?: number
+  /** Percent, over 1 hour */
   priceChangePercentage1h?: number
+  /** Percent, over 24 hours */
   priceChangePercentage24h?: number
+  /** Percent, over 30 days */
   priceChangePercentage30d?: number
+  /** Percent, over 7 days */
   priceChangePercentage7d?: number
   /** median of our venues, or the reference source of the price of a coin that none of them trades */
   priceSource: string
@@ -721,22 +907,29 @@ export interface CoinsTableRow {
   sparklineUntil?: string
   /** Lower case */
   symbol: string
+  /** Units in existence */
   totalSupply?: number
+  /** USD, 24 hours */
   totalVolume?: number
 }
 
 export interface CoinsTopBody {
   /** Sorted by rank */
   coins: CoinsTopCoin[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsListMeta
 }
 
 export interface CoinsTopCoin {
+  /** Id of the coin */
   id: string
+  /** URL of the coin's logo */
   imageUrl?: string
   /** USD */
   marketCap?: number
+  /** Name of the coin */
   name: string
   /** USD */
   price?: number
@@ -755,15 +948,20 @@ export interface CoinsTopCoin {
 export interface CoinsTrendingBody {
   /** Largest 24-hour gain first */
   coins: CoinsTrendingCoin[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsListMeta
 }
 
 export interface CoinsTrendingCoin {
+  /** Id of the coin */
   id: string
+  /** URL of the coin's logo */
   imageUrl?: string
   /** USD */
   marketCap?: number
+  /** Name of the coin */
   name: string
   /** USD */
   price?: number
@@ -784,13 +982,16 @@ export interface CoinsTrendingCoin {
 export interface CoinsWithRatesBody {
   /** Sorted by rank */
   coins: CoinsRatedCoin[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CoinsListMeta
 }
 
 export interface CorrectionsBody {
   /** The last one first */
   corrections: CorrectionsCorrection[]
+  /** About this response: its rows, their age, and limits that were applied */
   meta: CorrectionsMeta
 }
 
@@ -805,6 +1006,7 @@ export interface CorrectionsCorrection {
   id: string
   /** exclude: ticks are left out; withdraw: an exclusion is taken back */
   kind: "exclude" | "withdraw"
+  /** Why the ticks are left out, or the exclusion is taken back */
   reason: string
   /** Which market, as the venue spells it, in upper case; absent for all of the venue */
   symbol?: string
@@ -848,10 +1050,13 @@ export interface EarnBenchmark {
   history: EarnDayRate[]
   /** Over providers, one rate each; absent if none is accepted */
   median?: number
+  /** Version of the formulas that the values were computed by */
   methodologyVersion: number
+  /** Number of providers with an accepted rate */
   providerCount: number
   /** There is no fixing yet: the figures are current ones */
   provisional: boolean
+  /** Providers that are included: overall is all, cefi exchanges, defi protocols */
   segment: "overall" | "cefi" | "defi"
   /** USD; total weight of tvlWeighted */
   tvl?: number
@@ -860,8 +1065,11 @@ export interface EarnBenchmark {
 }
 
 export interface EarnBenchmarkBody {
+  /** The answer */
   data: EarnBenchmark
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: EarnBenchmarkMeta
 }
 
@@ -870,9 +1078,11 @@ export interface EarnBenchmarkMeta {
   clamped?: Record<string, number>
   /** Rows returned */
   count: number
+  /** Age of the data, in words; unknown if there is none */
   dataAge: string
   /** Older than two hours */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the oldest input of this response, on which its age is based; absent before the first input */
   lastUpdate?: string
@@ -881,8 +1091,11 @@ export interface EarnBenchmarkMeta {
 }
 
 export interface EarnCeFiPart {
+  /** Over exchanges, one rate each, percent per year; absent if none is accepted */
   median?: number
+  /** Number of exchanges with an accepted rate */
   providerCount: number
+  /** Mean weighted by TVL over exchanges that report one, percent per year; absent if none does */
   tvlWeighted?: number
 }
 
@@ -891,11 +1104,17 @@ export interface EarnChange {
   after?: string
   /** Absent if there was none */
   before?: string
+  /** Whether the coin is lent or staked */
   category: "lending" | "staking"
+  /** Id of the coin */
   coinId: string
+  /** The term that changed; of tiers only the bounds are compared */
   field: "status" | "cap" | "min" | "lockup" | "notice" | "tiers" | "payout" | "promo" | "countries"
+  /** The product, as provider:coin:category */
   productId: string
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** Symbol of the coin */
   symbol: string
   /** End of the minute in which it was reported */
   time: string
@@ -906,6 +1125,7 @@ export interface EarnChange {
 export interface EarnChangesBody {
   /** Newest first */
   changes: EarnChange[]
+  /** About this response: its rows, their age, and limits that were applied */
   meta: EarnChangesMeta
 }
 
@@ -916,45 +1136,63 @@ export interface EarnChangesMeta {
   count: number
   /** Log time up to which the view behind this response is complete */
   lastUpdated?: string
+  /** Start of the range */
   since: string
   /** There are further, older changes in the range */
   truncated?: boolean
 }
 
 export interface EarnCorrection {
+  /** Why the fixing was corrected */
   reason: string
+  /** Number of the correction of this fixing, from 1 */
   revision: number
+  /** The fixing that it supersedes, as date/segment/revision */
   supersedes: string
+  /** End of the minute in which the correction was written */
   writtenAt: string
 }
 
 export interface EarnCountries {
+  /** Only these countries, by ISO 3166 code, without those in deny; empty for all */
   allow: string[]
+  /** Not these countries, by ISO 3166 code */
   deny: string[]
 }
 
 export interface EarnCurrentPart {
+  /** Over the providers of the segment, one rate each, percent per year; absent if none is accepted */
   median?: number
+  /** Number of providers of the segment with an accepted rate */
   providerCount: number
+  /** Mean weighted by TVL over providers that report one, percent per year; absent if none does */
   tvlWeighted?: number
 }
 
 export interface EarnDayRate {
+  /** Day (UTC) that begins with the fixing */
   date: string
   /** The fixing that this correction supersedes, as date/segment/revision */
   supersedes?: string
+  /** Median of the fixing, percent per year */
   value: number
 }
 
 export interface EarnDeFiPart {
+  /** Over protocols, one rate each, percent per year; absent if none is accepted */
   median?: number
+  /** Number of protocols with an accepted rate */
   providerCount: number
+  /** Mean weighted by TVL over protocols that report one, percent per year; absent if none does */
   tvlWeighted?: number
 }
 
 export interface EarnDelta {
+  /** Since the fixing of the day before; absent without one */
   "1d"?: number
+  /** Since the fixing of 30 days before; absent without one */
   "30d"?: number
+  /** Since the fixing of 7 days before; absent without one */
   "7d"?: number
 }
 
@@ -963,36 +1201,49 @@ export interface EarnListMeta {
   clamped?: Record<string, number>
   /** Rows returned */
   count: number
+  /** Age of the data, in words; unknown if there is none */
   dataAge: string
   /** Older than two hours */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the oldest input of this response, on which its age is based; absent before the first input */
   lastUpdate?: string
   /** Log time up to which the view behind this response is complete */
   lastUpdated?: string
+  /** Products that were skipped */
   offset: number
   /** Number of products without limit and offset */
   total: number
 }
 
 export interface EarnProduct {
+  /** Whether the coin is lent or staked */
   category: "lending" | "staking"
+  /** Id of the coin */
   coinId: string
+  /** provider:coin:category; never changes */
   productId: string
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** Name of the provider */
   providerName?: string
+  /** cefi: an exchange; defi: any other provider */
   segment: "cefi" | "defi"
   /** silent: its source no longer responds */
   status: "open" | "silent" | "closed"
+  /** Symbol of the coin */
   symbol: string
   /** Open ones first, sorted by confidence, then by rate */
   variants: EarnVariant[]
 }
 
 export interface EarnProductBody {
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: EarnProductMeta
+  /** The product with its variants */
   product: EarnProduct
 }
 
@@ -1004,42 +1255,57 @@ export interface EarnProductMeta {
 }
 
 export interface EarnProductsBody {
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: EarnListMeta
+  /** Open ones first, sorted by confidence, then by rate */
   products: EarnProduct[]
 }
 
 export interface EarnTier {
+  /** Percent per year, not compounded (APR) */
   apr: number
+  /** Lower bound, units of the coin; 0 if the source reports none */
   from: number
+  /** Percent per year, compounded (APY) */
   rate: number
   /** Absent if there is no upper bound */
   to?: number
 }
 
 export interface EarnVariant {
+  /** Percent per year, not compounded (APR); equal to apy if the source reported an APY */
   apr: number
+  /** Percent per year, compounded (APY) */
   apy: number
   /** Without rewards in other tokens; the lowest of the tiers */
   baseRate: number
   /** Units of the coin; for protocols, the remaining capacity */
   cap?: number
+  /** Blockchain, as the source names it; absent off chain */
   chain?: string
+  /** How it was read: api, from an interface of the source */
   collection: "api"
   /** Assumed compounding frequency of an APR; absent if the source reported an APY */
   compounding?: string
   /** 0 to 1 */
   confidence: number
+  /** As reported by the source, and by the terms of the exchange; both empty where neither states any */
   countries: EarnCountries
+  /** Days for which a deposit is bound */
   lockupDays?: number
   /** The highest of the tiers */
   maxRate: number
   /** Units of the coin */
   minDeposit?: number
+  /** What the source calls the product */
   name?: string
+  /** How often earnings are paid, as the source states it, such as daily */
   payout?: string
   /** The product's id at the source */
   pool?: string
+  /** Offered for a limited time or to some users */
   promo: boolean
   /** Percent per year, compounded (APY); equal to apy */
   rate: number
@@ -1047,12 +1313,15 @@ export interface EarnVariant {
   rewardRate?: number
   /** The source that reported it */
   source: string
+  /** silent: its source no longer responds; replaced: now under another source or coin; closed: no longer offered */
   status: "open" | "silent" | "replaced" | "closed"
   /** flexible, or a number of days such as 30d */
   term?: string
+  /** Rates of parts of the amount; empty if the source reports none */
   tiers: EarnTier[]
   /** USD */
   tvl?: number
+  /** source:pool or source:pool:term; never changes */
   variantId: string
   /** When the source last reported it; updated at least hourly */
   verifiedAt: string
@@ -1061,6 +1330,7 @@ export interface EarnVariant {
 }
 
 export interface ErrorBody {
+  /** What went wrong */
   error: ErrorDetail
 }
 
@@ -1092,7 +1362,9 @@ export interface ErrorDetail {
 }
 
 export interface ExplainBody {
+  /** The answer */
   data: ExplainNode
+  /** About this response: its rows, their age, and limits that were applied */
   meta: ExplainMeta
 }
 
@@ -1104,6 +1376,7 @@ export interface ExplainInlined {
 }
 
 export interface ExplainLeftOut {
+  /** Number of inputs that are not shown */
   count: number
   /** Of their values, if the method adds them */
   sum?: number
@@ -1121,7 +1394,9 @@ export interface ExplainMeta {
 export interface ExplainMethod {
   /** In terms of the inputs */
   formula: string
+  /** Name of the rule */
   name: string
+  /** Version of the rule */
   version: number
 }
 
@@ -1155,47 +1430,61 @@ export interface ExplainNode {
 export interface ExplainPlace {
   /** Where the record is answered */
   href: string
+  /** Offset of the record in its partition */
   offset: number
+  /** Partition of the topic */
   partition: number
+  /** Topic of the log */
   topic: string
 }
 
 export interface FiatAttribution {
+  /** Slug of the source */
   source: string
+  /** Attribution to show */
   text: string
 }
 
 export interface FiatCurrency {
+  /** Always fiat */
   coinType: "fiat"
   /** When a source first reported a rate for this currency */
   createdAt?: string
   /** Units of the currency per US dollar: the median of the accepted sources */
   exchangeRate: number
+  /** Currency code in lower case */
   id: string
   /** No source has a fresh rate; this is the newest known one */
   isStale: boolean
   /** When a source of exchange rates was last polled */
   lastFiatSync?: string
+  /** Name of the currency */
   name: string
   /** Accepted sources; empty for the US dollar itself */
   sources: string[]
+  /** Currency code (ISO 4217) */
   symbol: string
   /** Time of the newest accepted rate; for a daily rate, the start of its day */
   updatedAt: string
 }
 
 export interface FiatCurrencyBody {
+  /** The answer */
   data: FiatDetailedCurrency
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: FiatMeta
 }
 
 export interface FiatDetailedCurrency {
+  /** Always fiat */
   coinType: "fiat"
   /** When a source first reported a rate for this currency */
   createdAt?: string
   /** Units of the currency per US dollar: the median of the accepted sources */
   exchangeRate: number
+  /** Currency code in lower case */
   id: string
   /** The rate of each source, accepted or not */
   inputs: FiatInput[]
@@ -1203,15 +1492,18 @@ export interface FiatDetailedCurrency {
   isStale: boolean
   /** When a source of exchange rates was last polled */
   lastFiatSync?: string
+  /** Name of the currency */
   name: string
   /** Accepted sources; empty for the US dollar itself */
   sources: string[]
+  /** Currency code (ISO 4217) */
   symbol: string
   /** Time of the newest accepted rate; for a daily rate, the start of its day */
   updatedAt: string
 }
 
 export interface FiatInput {
+  /** Whether it counts in the exchange rate */
   accepted: boolean
   /** Attribution to show with the rate */
   attribution?: string
@@ -1225,20 +1517,27 @@ export interface FiatInput {
   rate: number
   /** Why the rate is not accepted: too old, more than 50% away from the median, or computed from other sources that are accepted themselves */
   reason?: "stale" | "outlier" | "repeats"
+  /** Slug of the source */
   source: string
+  /** Time of the rate; for a daily rate, the start of its day */
   updatedAt: string
 }
 
 export interface FiatList {
+  /** Rates are per one unit of this currency */
   baseCurrency: "USD"
+  /** Number of rows in this response */
   count: number
   /** Sorted by code */
   currencies: FiatCurrency[]
 }
 
 export interface FiatListBody {
+  /** The answer */
   data: FiatList
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: FiatMeta
 }
 
@@ -1254,7 +1553,9 @@ export interface FiatMeta {
 }
 
 export interface FiatRates {
+  /** Rates are per one unit of this currency */
   baseCurrency: "USD"
+  /** Number of rows in this response */
   count: number
   /** Units per US dollar, by currency code */
   rates: Record<string, number>
@@ -1263,8 +1564,11 @@ export interface FiatRates {
 }
 
 export interface FiatRatesBody {
+  /** The answer */
   data: FiatRates
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: FiatMeta
 }
 
@@ -1273,11 +1577,14 @@ export interface FiatStats {
   lastUpdate: string
   /** Currencies for which no source has a fresh rate */
   staleCurrencies: number
+  /** Number of currencies with a rate, the US dollar among them */
   totalCurrencies: number
 }
 
 export interface FiatStatsBody {
+  /** The answer */
   data: FiatStats
+  /** About this response: its rows, their age, and limits that were applied */
   meta: Meta
 }
 
@@ -1290,26 +1597,34 @@ export interface FiatStatus {
   lastSync?: string
   /** lastSync plus the interval */
   nextSync?: string
+  /** Number of currencies, and time of the newest rate */
   statistics: FiatStats
 }
 
 export interface FiatStatusBody {
+  /** The answer */
   data: FiatStatus
+  /** About this response: its rows, their age, and limits that were applied */
   meta: Meta
 }
 
 export interface GlobalstatsBorrowedAsset {
   /** Percent */
   borrowApy?: number
+  /** Id of the coin */
   coinId: string
   /** USD */
   debt: number
+  /** Symbol of the coin */
   symbol: string
 }
 
 export interface GlobalstatsDefiBody {
+  /** The answer */
   data: GlobalstatsDefiOverview
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: AgeMeta
 }
 
@@ -1335,8 +1650,11 @@ export interface GlobalstatsDefiBorrowing {
 }
 
 export interface GlobalstatsDefiBorrowingBody {
+  /** The answer */
   data: GlobalstatsDefiBorrowing
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: AgeMeta
 }
 
@@ -1351,7 +1669,9 @@ export interface GlobalstatsDefiCreditor {
   debt: number
   /** Percent of totalDebt */
   marketShare?: number
+  /** Name of the protocol */
   name: string
+  /** Slug of the protocol */
   slug: string
 }
 
@@ -1366,7 +1686,9 @@ export interface GlobalstatsDefiLender {
   change7d?: number
   /** Percent of totalTvl */
   marketShare?: number
+  /** Name of the protocol */
   name: string
+  /** Slug of the protocol */
   slug: string
   /** Percent */
   supplyApy?: number
@@ -1383,6 +1705,7 @@ export interface GlobalstatsDefiLending {
   averageSupplyApy?: number
   /** The 50 coins with the largest amount supplied, over accepted rates */
   byAsset: GlobalstatsLentAsset[]
+  /** Each rate counted once, percent */
   medianSupplyApy?: number
   /** Number of lending protocols */
   protocolCount: number
@@ -1401,8 +1724,11 @@ export interface GlobalstatsDefiLending {
 }
 
 export interface GlobalstatsDefiLendingBody {
+  /** The answer */
   data: GlobalstatsDefiLending
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: AgeMeta
 }
 
@@ -1444,7 +1770,9 @@ export interface GlobalstatsDefiStaker {
   apy?: number
   /** Percent of totalStaked */
   marketShare?: number
+  /** Name of the protocol */
   name: string
+  /** Slug of the protocol */
   slug: string
   /** Of the protocol's own token */
   symbol?: string
@@ -1472,14 +1800,18 @@ export interface GlobalstatsDefiStaking {
 }
 
 export interface GlobalstatsDefiStakingBody {
+  /** The answer */
   data: GlobalstatsDefiStaking
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: AgeMeta
 }
 
 export interface GlobalstatsFearGreed {
   /** Attribution to show with the value */
   attribution?: string
+  /** The value in words, from Extreme Fear to Extreme Greed */
   classification: string
   /** Computed index of the last minute */
   computed?: GlobalstatsOwnFearGreed
@@ -1498,19 +1830,26 @@ export interface GlobalstatsFearGreed {
 }
 
 export interface GlobalstatsFearGreedBody {
+  /** The answer */
   data: GlobalstatsFearGreed
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
 }
 
 export interface GlobalstatsFlatMover {
+  /** Id of the coin */
   id: string
+  /** Whether the coin rose; false if it fell */
   isGainer: boolean
   /** Time of the price */
   lastUpdated?: string
+  /** URL of the coin's logo; absent if none is known */
   logo?: string
   /** USD */
   marketCap?: number
+  /** Rank by market cap; 1 is the largest */
   marketCapRank: number
+  /** Name of the coin */
   name: string
   /** USD */
   price: number
@@ -1522,6 +1861,7 @@ export interface GlobalstatsFlatMover {
   rankInSegment: number
   /** Equal to id */
   slug: string
+  /** Symbol of the coin, in lower case */
   symbol: string
   /** USD */
   volume24h?: number
@@ -1530,7 +1870,9 @@ export interface GlobalstatsFlatMover {
 export interface GlobalstatsFlatSegment {
   /** Minimum volume of 24 hours, USD, as asked for */
   minVolume: number
+  /** Gainers, largest gain first, then losers, largest loss first */
   movers: GlobalstatsFlatMover[]
+  /** Ranks by market cap that are included: always 1-250 */
   rankRange: string
   /** Unix seconds */
   timestamp: number
@@ -1541,17 +1883,22 @@ export interface GlobalstatsFlatSegment {
 }
 
 export interface GlobalstatsHistoryBody {
+  /** The answer */
   data: GlobalstatsMetricHistory
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: GlobalstatsSeriesMeta
 }
 
 export interface GlobalstatsLentAsset {
   /** Percent */
   borrowApy?: number
+  /** Id of the coin */
   coinId: string
   /** Percent */
   supplyApy?: number
+  /** Symbol of the coin */
   symbol: string
   /** USD supplied */
   tvl: number
@@ -1562,9 +1909,11 @@ export interface GlobalstatsMeta {
   clamped?: Record<string, number>
   /** Rows returned */
   count: number
+  /** Age of the data, in words; unknown if there is none */
   dataAge: string
   /** Older than two hours */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the oldest input of this response, on which its age is based; absent before the first input */
   lastUpdate?: string
@@ -1575,11 +1924,15 @@ export interface GlobalstatsMeta {
 export interface GlobalstatsMetricCandle {
   /** Mean of the samples */
   avg: number
+  /** Last value of the interval */
   close: number
   /** For backfilled values, percent: the share of today's total market cap held by the coins in the source's history; for DeFi, the source's newest total as a share of ours. Where it is below 100, totals are too low and dominances too high */
   coverage?: number
+  /** Highest value of the interval */
   high: number
+  /** Lowest value of the interval */
   low: number
+  /** First value of the interval */
   open: number
   /** backfill: nothing was measured in this step and the value was read from a source's history (market metrics: its largest coins only; DeFi: the source's own selection of protocols). Absent for measured values */
   origin?: "backfill"
@@ -1590,18 +1943,24 @@ export interface GlobalstatsMetricCandle {
 }
 
 export interface GlobalstatsMetricHistory {
+  /** Step between points */
   granularity: "5m" | "1h" | "4h"
   /** Oldest first: the last value of each step; steps without a value are left out */
   history: GlobalstatsMetricPoint[]
+  /** The metric that was asked for */
   metricType: string
+  /** The period that was asked for, up to the newest minute */
   period: "24h" | "7d" | "30d"
 }
 
 export interface GlobalstatsMetricOHLC {
+  /** Step between points */
   granularity: "hourly" | "daily"
+  /** The metric that was asked for */
   metricType: string
   /** Oldest first, up to the current step; steps without a value are left out */
   ohlc: GlobalstatsMetricCandle[]
+  /** The period that was asked for, up to the newest minute */
   period: "24h" | "7d" | "30d"
 }
 
@@ -1617,6 +1976,7 @@ export interface GlobalstatsMetricPoint {
 }
 
 export interface GlobalstatsMetrics {
+  /** Age of the data */
   _meta: AgeMeta
   /** Number of coins included */
   activeCoins: number
@@ -1647,18 +2007,24 @@ export interface GlobalstatsMetrics {
 }
 
 export interface GlobalstatsMetricsBody {
+  /** The answer */
   data: GlobalstatsMetrics
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
 }
 
 export interface GlobalstatsMover {
+  /** Id of the coin */
   id: string
   /** Time of the price */
   lastUpdated?: string
+  /** URL of the coin's logo; absent if none is known */
   logo?: string
   /** USD */
   marketCap?: number
+  /** Rank by market cap; 1 is the largest */
   marketCapRank: number
+  /** Name of the coin */
   name: string
   /** USD */
   price: number
@@ -1670,36 +2036,49 @@ export interface GlobalstatsMover {
   rankInSegment: number
   /** Equal to id */
   slug: string
+  /** Symbol of the coin, in lower case */
   symbol: string
   /** USD */
   volume24h?: number
 }
 
 export interface GlobalstatsMoversBody {
+  /** The answer */
   data: GlobalstatsMoversData
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: GlobalstatsMeta
 }
 
 export interface GlobalstatsMoversData {
+  /** Segments by rank, each with its gainers and losers */
   movers: GlobalstatsSegment[]
+  /** Number of segments */
   segments: number
   /** Unix seconds */
   timestamp: number
 }
 
 export interface GlobalstatsMoversOfBody {
+  /** The answer */
   data: GlobalstatsSegment | GlobalstatsFlatSegment | GlobalstatsMoversData
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: GlobalstatsMeta
 }
 
 export interface GlobalstatsMoversToolBody {
+  /** Largest gain first */
   gainers: GlobalstatsMover[]
+  /** Largest loss first */
   losers: GlobalstatsMover[]
+  /** About this response: its rows, their age, and limits that were applied */
   meta: GlobalstatsMeta
   /** Minimum volume of 24 hours, USD, as asked for */
   minVolume: number
+  /** Ranks by market cap that are included; all for every ranked coin */
   rankRange: string
   /** Unix seconds */
   timestamp: number
@@ -1710,22 +2089,29 @@ export interface GlobalstatsMoversToolBody {
 }
 
 export interface GlobalstatsOHLCBody {
+  /** The answer */
   data: GlobalstatsMetricOHLC
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: GlobalstatsSeriesMeta
 }
 
 export interface GlobalstatsOwnFearGreed {
+  /** The value in words, from Extreme Fear to Extreme Greed */
   classification: string
   /** Each from 0 to 100 */
   components: Record<string, number>
   /** Unix seconds */
   timestamp: number
+  /** 0 to 100 */
   value: number
 }
 
 export interface GlobalstatsPoint {
+  /** Start of the day that the value is of */
   timestamp: string
+  /** 0 to 100 */
   value: number
 }
 
@@ -1736,6 +2122,7 @@ export interface GlobalstatsSegment {
   losers: GlobalstatsMover[]
   /** Minimum volume of 24 hours, USD, as asked for */
   minVolume: number
+  /** Ranks by market cap that are included; all for every ranked coin */
   rankRange: string
   /** Unix seconds */
   timestamp: number
@@ -1748,6 +2135,7 @@ export interface GlobalstatsSegment {
 export interface GlobalstatsSentiment {
   /** Percent; absent if no change is known */
   averageChange24h?: number
+  /** sentimentRatio in words: neutral between 0.45 and 0.55; very up to 0.25 and from 0.75 */
   classification: "very bullish" | "bullish" | "neutral" | "bearish" | "very bearish"
   /** Percent; absent if no change is known */
   medianChange24h?: number
@@ -1759,6 +2147,7 @@ export interface GlobalstatsSentiment {
   neutral: number
   /** Coins that rose */
   positive: number
+  /** Ranks by market cap that are included; all for every ranked coin */
   rankRange: string
   /** 0 to 1: rising coins as a share of those that rose or fell; 0.5 if none did */
   sentimentRatio: number
@@ -1769,23 +2158,31 @@ export interface GlobalstatsSentiment {
 }
 
 export interface GlobalstatsSentimentBody {
+  /** The answer */
   data: GlobalstatsSentimentData
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: GlobalstatsMeta
 }
 
 export interface GlobalstatsSentimentData {
   /** All ranked coins */
   overall?: GlobalstatsSentiment
+  /** Number of segments, without overall */
   segments: number
+  /** Segments by rank */
   sentiment: GlobalstatsSentiment[]
   /** Unix seconds */
   timestamp: number
 }
 
 export interface GlobalstatsSentimentOfBody {
+  /** The answer */
   data: GlobalstatsSentiment | GlobalstatsSentimentData
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: GlobalstatsMeta
 }
 
@@ -1796,9 +2193,11 @@ export interface GlobalstatsSeriesMeta {
   clamped?: Record<string, number>
   /** Rows returned */
   count: number
+  /** Age of the data, in words; unknown if there is none */
   dataAge: string
   /** Older than two hours */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the oldest input of this response, on which its age is based; absent before the first input */
   lastUpdate?: string
@@ -1809,6 +2208,7 @@ export interface GlobalstatsSeriesMeta {
 export interface GlobalstatsStakedChain {
   /** Percent */
   apy?: number
+  /** Name of the chain */
   chain: string
   /** The chain's own coin */
   coinId?: string
@@ -1821,39 +2221,53 @@ export interface GlobalstatsStakedChain {
 }
 
 export interface GlobalstatsSummary {
+  /** Age of the data */
   _meta: AgeMeta
   /** Percent of the total market cap */
   btcDominance: number
   /** Percent of the total market cap */
   ethDominance: number
+  /** Fear and greed index; absent before its first value */
   fearGreed?: GlobalstatsFearGreed
+  /** Totals and dominance of the whole market */
   metrics: GlobalstatsMetrics
+  /** Largest gainers and losers within 24 hours, by rank segment */
   movers: GlobalstatsSummaryMovers
+  /** Number of coins that rose and fell within 24 hours, by rank segment */
   sentiment: GlobalstatsSummarySentiment
   /** Unix seconds */
   timestamp: number
+  /** USD */
   totalMarketCapUsd: number
   /** Change of the market cap as a fraction: 0.02 is +2% */
   trend24h?: number
+  /** USD */
   volume24hUsd: number
 }
 
 export interface GlobalstatsSummaryBody {
+  /** The answer */
   data: GlobalstatsSummary
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
 }
 
 export interface GlobalstatsSummaryMovers {
+  /** Segments by rank, each with at most 10 gainers and 10 losers */
   data: GlobalstatsSegment[]
+  /** Number of segments */
   segments: number
 }
 
 export interface GlobalstatsSummarySentiment {
+  /** Segments by rank */
   data: GlobalstatsSentiment[]
+  /** Number of segments */
   segments: number
 }
 
 export interface GlobalstatsSummaryToolBody {
+  /** Age of the data */
   _meta: AgeMeta
   /** Percent of the total market cap */
   btcDominance: number
@@ -1861,9 +2275,11 @@ export interface GlobalstatsSummaryToolBody {
   ethDominance: number
   /** Unix seconds */
   timestamp: number
+  /** USD */
   totalMarketCapUsd: number
   /** Change of the market cap as a fraction: 0.02 is +2% */
   trend24h?: number
+  /** USD */
   volume24hUsd: number
 }
 
@@ -2213,6 +2629,7 @@ export interface Meta {
 }
 
 export interface PricesAggregated {
+  /** Id of the coin */
   coinId: string
   /** Half width of the confidence interval, in the currency of the price; absent if priceSource is not median */
   confidence?: number
@@ -2220,9 +2637,11 @@ export interface PricesAggregated {
   isCritical: boolean
   /** Older than 30 s by the server's clock (reference sources: 15 minutes), or retained for the given reason */
   isStale: boolean
+  /** Highest accepted price, in the currency of the price; equal to price if priceSource is not median */
   max: number
   /** Equal to price */
   median: number
+  /** Lowest accepted price, in the currency of the price; equal to price if priceSource is not median */
   min: number
   /** The median over the accepted providers, or the price of priceSource; in USD unless vs is given */
   price: number
@@ -2238,6 +2657,7 @@ export interface PricesAggregated {
   score?: number
   /** The accepted provider nearest to the price, or priceSource if that is not median */
   source: string
+  /** Symbol of the coin, upper case */
   symbol: string
   /** The evaluated second, or the time of the price of priceSource */
   timestamp: string
@@ -2246,22 +2666,30 @@ export interface PricesAggregated {
 }
 
 export interface PricesExplainBody {
+  /** The answer */
   data: PricesExplanation
 }
 
 export interface PricesExplanation {
   /** Providers with an accepted price */
   accepted: string[]
+  /** The requested point in time of the explain operation, else the same as timestamp */
   asOf: string
+  /** Id of the coin */
   coinId: string
+  /** Half width of the confidence interval, USD */
   confidence: number
+  /** Lower and upper bound, USD: price minus and plus confidence */
   confidenceInterval: number[]
+  /** Markets that were received within 120 seconds before, by provider */
   inputs: PricesInput[]
   /** The first median, against which outliers are measured */
   median0: number
+  /** The price is the median over the accepted providers */
   method: "median"
   /** Version of the rule that computed this price; may be older than the current version */
   methodVersion: number
+  /** USD; as published or, with region, recomputed from that country's providers */
   price: number
   /** When it was written, in log time; absent if it was written by a version that did not record this */
   published?: string
@@ -2273,70 +2701,98 @@ export interface PricesExplanation {
   rejected: string[]
   /** Whether recomputing gave the same price. False means a defect of this service, or a price written by a newer version of it */
   reproduced: boolean
+  /** 0 to 1; lowered by few, rejected or old inputs and by a wide confidence interval */
   score: number
+  /** Symbol of the coin, upper case */
   symbol: string
   /** The evaluated second */
   timestamp: string
+  /** Which version of the logic made the price, and what triggered it */
   view: PricesView
 }
 
 export interface PricesInput {
+  /** Whether it contributed to the price */
   accepted: boolean
   /** Age when the price was computed */
   ageMs: number
+  /** In the quote asset; absent if it was too old to count */
   ask?: number
+  /** What raw was taken from: last, bid, ask or mid */
   basis?: string
+  /** In the quote asset; absent if it was too old to count */
   bid?: number
+  /** Deviation from the first median, percent; only for the input that represents the provider */
   deviationPct?: number
   /** How long an input of the market is used after it was received; depends on how often the market updates */
   freshForMs?: number
+  /** Last trade price, in the quote asset; absent if it was too old to count */
   last?: number
   /** Event time, by the venue's clock */
   observedAt?: string
   /** Position of its newest tick in the log */
   offset: PricesPosition
+  /** raw in USD; absent if it could not be converted */
   priceUsd?: number
+  /** Slug of the exchange, protocol or source */
   provider: string
   /** Quote asset: symbol of a coin or code of a currency */
   quote: string
   /** Coin id of the quote asset, if it is a coin */
   quoteCoinId?: string
+  /** USD per unit of the quote asset */
   rateUsed?: number
+  /** What the market contributes, in the quote asset; absent if it has no usable value */
   raw?: number
+  /** Why it was rejected: silent, crossed, wide, no_rate, other_market, outlier or excluded */
   reason?: string
+  /** When data of the market was last received */
   receivedAt?: string
+  /** As spelled by the exchange */
   venueSymbol: string
+  /** 1 divided by the number of accepted providers; 0 if rejected */
   weight: number
 }
 
 export interface PricesListBody {
+  /** About this response: its rows, their age, and limits that were applied */
   meta: PricesListMeta
+  /** In request order, each coin once */
   prices: PricesListEntry[]
 }
 
 export interface PricesListEntry {
+  /** Other coins that the name may mean, the largest first */
   alternatives?: ViewsAlternative[]
   /** The name is ambiguous: other coins match it too */
   ambiguous?: boolean
+  /** Id of the coin */
   coinId: string
   /** Half width of the confidence interval, USD; absent if priceSource is not median */
   confidence?: number
   /** For prices computed from venues */
   explain?: PricesExplanation
+  /** The data is older than two hours, or there is none */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** In the currency vs; absent if its exchange rate is unknown */
   price?: number
   /** median: computed from venues; else the reference source of the price, if no venue provides one */
   priceSource: string
+  /** USD */
   priceUsd: number
   /** Number of accepted providers; absent if priceSource is not median */
   providers?: number
+  /** Why the last price was retained: no_fresh_inputs or no_consensus */
   reason?: string
   /** Number of rejected providers; absent if priceSource is not median */
   rejected?: number
+  /** Symbol of the coin, upper case */
   symbol: string
+  /** The evaluated second, or the time of the price of priceSource */
   updatedAt: string
+  /** Currency of price, lower case */
   vs: string
 }
 
@@ -2364,29 +2820,40 @@ export interface PricesListMeta {
 export interface PricesMissing {
   /** not_kept: our venues had no price by asOf, or one older than ten minutes, and prices of reference sources are not kept as they were served */
   reason: "unknown" | "no_price" | "not_kept"
+  /** As in the request */
   symbol: string
 }
 
 export interface PricesPosition {
+  /** Offset within the partition */
   offset: number
+  /** Partition of the topic */
   partition: number
+  /** Topic of the log */
   topic: string
 }
 
 export interface PricesPriceBody {
+  /** The answer */
   data: PricesPriceData
+  /** About this response: its rows, their age, and limits that were applied */
   meta: PricesPriceMeta
 }
 
 export interface PricesPriceData {
   /** Null if there is no price; meta.reason has the cause */
   aggregated: PricesAggregated | null
+  /** Other coins that the name may mean, the largest first */
   alternatives?: ViewsAlternative[]
   /** The name is ambiguous: other coins match it too */
   ambiguous?: boolean
+  /** Id of the coin */
   coinId: string
+  /** Inputs of the price and a recomputation, if requested; absent if no venue provides the price */
   explain?: PricesExplanation
+  /** Each provider's markets, also rejected ones; empty if no venue provides the price */
   providers: PricesRow[]
+  /** Symbol of the coin, upper case */
   symbol: string
   /** Currency of all prices in this response except those of explain, which are in USD */
   vs: string
@@ -2405,20 +2872,24 @@ export interface PricesPriceMeta {
   rate?: PricesVsRate
   /** Why there is no price; no_rate: there is no exchange rate to vs now; reference_price: no venue provides a price, it is that of priceSource */
   reason?: string
+  /** Country whose providers are aggregated, by ISO 3166-1 code, if one was requested */
   region?: string
   /** Per provider, the page that states its countries (with the source that quotes it, if it was not read directly), or unknown (treated as worldwide) */
   regionSource?: Record<string, string>
 }
 
 export interface PricesRow {
+  /** Whether it contributed to the price */
   accepted: boolean
   /** last, bid, ask or mid */
   basis?: string
+  /** Kind of data, always price */
   category: "price"
   /** Deviation from the first median, percent; only for the input that represents the provider */
   deviationPct?: number
   /** In the currency of the response; absent if it could not be converted */
   price?: number
+  /** Slug of the exchange, protocol or source */
   provider: string
   /** Quote asset: symbol of a coin or code of a currency */
   quote: string
@@ -2430,23 +2901,31 @@ export interface PricesRow {
   raw?: number
   /** Why it was rejected */
   reason?: string
+  /** The numbers are invented by the simulator */
   simulated?: boolean
+  /** Symbol of the coin, upper case */
   symbol: string
   /** When data of the market was last received */
   updated_at?: string
+  /** As spelled by the exchange */
   venueSymbol: string
 }
 
 export interface PricesSummaryBody {
+  /** The answer */
   data: PricesSummaryData
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: PricesSummaryMeta
 }
 
 export interface PricesSummaryData {
+  /** Number of rows in this response */
   count: number
   /** Prices by symbol */
   prices: Record<string, PricesAggregated>
+  /** Log time up to which prices are computed */
   timestamp: string
 }
 
@@ -2468,6 +2947,7 @@ export interface PricesSummaryMeta {
 export interface PricesView {
   /** The record of ticks.v1 that triggered the price, by partition */
   appliedOffset: Record<string, number>
+  /** Version of the logic that wrote the price */
   version: number
 }
 
@@ -2476,11 +2956,14 @@ export interface PricesVsRate {
   at?: string
   /** No source has a fresh exchange rate; the newest known one is used */
   isStale: boolean
+  /** USD per unit of vs */
   usd: number
+  /** Quote currency, lower case */
   vs: string
 }
 
 export interface ProvidersBody {
+  /** About this response: its rows, their age, and limits that were applied */
   meta: Meta
   /** Sorted by slug */
   providers: ViewsProviderState[]
@@ -2494,6 +2977,7 @@ export interface ProvidersStreamedState {
   name: string
   /** Why it is not healthy. silence: nothing was received; failures: the last requests failed; success_rate: too many failed in 24 hours; unmoved, empty: it responds, but its data has stopped changing, or has no values */
   reason?: "silence" | "failures" | "success_rate" | "unmoved" | "empty" | "disabled"
+  /** The numbers are invented by the simulator */
   simulated?: boolean
   /** Since when: the last time that something was received, or the time of the change; absent where that is not known */
   since?: string
@@ -2503,6 +2987,7 @@ export interface ProvidersStreamedState {
 }
 
 export interface ProvidersToolBody {
+  /** About this response: its rows, their age, and limits that were applied */
   meta: Meta
   /** Sorted by slug */
   providers: ProvidersToolProvider[]
@@ -2511,10 +2996,15 @@ export interface ProvidersToolBody {
 export interface ProvidersToolProvider {
   /** Kinds of data it provides */
   categories: string[]
+  /** defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others */
   kind: "exchange" | "cefi" | "defi" | "reference"
+  /** Name of the provider */
   name: string
+  /** The numbers are invented by the simulator */
   simulated?: boolean
+  /** Identifies the provider in all responses */
   slug: string
+  /** degraded: silent or partly failing; down: no recent data; disabled: switched off */
   status: "healthy" | "degraded" | "down" | "disabled"
 }
 
@@ -2526,47 +3016,64 @@ export interface RatesCountries {
 }
 
 export interface RatesEntry {
+  /** lending and staking earn the rate, borrowing costs it; price: the price at an exchange */
   category: "lending" | "staking" | "borrowing" | "price"
+  /** Id of the coin */
   coinId: string
   /** Stable and unique across responses: source|category|pool, as key in v_rates; for a price provider|price|providerSymbol */
   id: string
   /** When it was last reported */
   lastUpdated: string
+  /** Terms, and what the source reported; what is not known is left out */
   metadata?: RatesMetadata
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** Name of the provider */
   providerName?: string
   /** The symbol used by the provider */
   providerSymbol?: string
   /** Percent per year, compounded (APY); negative if the lender pays; for a price, USD */
   rate: number
+  /** Symbol of the coin */
   symbol: string
+  /** Unit of rate: percent per year, or USD for a price */
   unitSymbol: "%" | "USD"
+  /** percentage for yields and borrowing costs, absolute for prices */
   unitType: "percentage" | "absolute"
 }
 
 export interface RatesExcluded {
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** country: it does not serve the country that was asked for */
   reason: "country"
 }
 
 export interface RatesExplanation {
   /** Providers with at least one accepted rate */
   accepted: string[]
+  /** The time that accepted and ageMs are as of */
   asOf: string
+  /** Id of the coin */
   coinId: string
   /** Every reported rate of the coin; for prices see /prices/{symbol}/explain */
   inputs: RatesInput[]
+  /** apy: every rate is computed as percent per year, compounded */
   method: "apy"
   /** Providers without an accepted rate */
   rejected: string[]
   /** Whether all inputs are reproducible. False means a defect of this service, or an input written by a newer version of it */
   reproduced: boolean
+  /** Symbol of the coin */
   symbol: string
+  /** Version and progress of the processor that made the rates */
   view: RatesView
 }
 
 export interface RatesInput {
+  /** Whether it is among the current rates */
   accepted: boolean
+  /** Milliseconds since receivedAt */
   ageMs: number
   /** Percent per year, not compounded (APR) */
   apr: number
@@ -2574,7 +3081,9 @@ export interface RatesInput {
   apy: number
   /** Digest of the response that contained it, hexadecimal */
   bodySha256?: string
+  /** lending and staking earn the rate, borrowing costs it */
   category: string
+  /** Assumed compounding frequency of an APR; absent if the source reported an APY */
   compounding?: string
   /** How the rate was computed from it */
   conversion: string
@@ -2588,14 +3097,19 @@ export interface RatesInput {
   observedAt?: string
   /** Its position in the log */
   offset: RatesPosition
+  /** The id used by the source */
   pool: string
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** The symbol used by the provider */
   providerSymbol?: string
   /** The number as reported by the source */
   raw: string
+  /** Unit of raw, such as apr_fraction_hourly */
   rawUnit: string
   /** Why it is not accepted: stale, or replaced by a better source (shadowed_by and its name) */
   reason?: string
+  /** When a response of the source last contained it */
   receivedAt?: string
   /** The recomputed APY, if it differs from the published one */
   recomputed?: number
@@ -2610,6 +3124,7 @@ export interface RatesInput {
 }
 
 export interface RatesList {
+  /** Number of rows in this response */
   count: number
   /** Sorted by category, coin rank, rate (descending), provider */
   rates: RatesEntry[]
@@ -2618,8 +3133,11 @@ export interface RatesList {
 }
 
 export interface RatesListBody {
+  /** The answer */
   data: RatesList
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: RatesListMeta
 }
 
@@ -2628,9 +3146,11 @@ export interface RatesListMeta {
   clamped?: Record<string, number>
   /** Rows returned */
   count: number
+  /** Age of the data, in words; unknown if there is none */
   dataAge: string
   /** Older than two hours */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the oldest input of this response, on which its age is based; absent before the first input */
   lastUpdate?: string
@@ -2649,9 +3169,11 @@ export interface RatesMeta {
   clamped?: Record<string, number>
   /** Rows returned */
   count: number
+  /** Age of the data, in words; unknown if there is none */
   dataAge: string
   /** Older than two hours */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the oldest input of this response, on which its age is based; absent before the first input */
   lastUpdate?: string
@@ -2666,6 +3188,7 @@ export interface RatesMetadata {
   apr?: number
   /** For a price, which input it is: last trade, bid, ask or mid */
   basis?: string
+  /** Blockchain, as the source names it; absent off chain */
   chain?: string
   /** Collateral pledged against the debt */
   collateralUsd?: number
@@ -2673,6 +3196,7 @@ export interface RatesMetadata {
   compounding?: string
   /** As far as the provider states it */
   countries?: RatesCountries
+  /** Days for which the amount is bound */
   lockupDays?: number
   /** In units of the coin */
   maxAmount?: number
@@ -2680,6 +3204,7 @@ export interface RatesMetadata {
   maxLtv?: number
   /** In units of the coin */
   minAmount?: number
+  /** What the source calls the pool or product */
   name?: string
   /** Unbonding or withdrawal time */
   noticeDays?: number
@@ -2687,6 +3212,7 @@ export interface RatesMetadata {
   observedAt?: string
   /** For a price, the pair as BASE/QUOTE */
   pair?: string
+  /** How often earnings are paid, as the source states it, such as daily */
   payout?: string
   /** The id used by the source */
   pool?: string
@@ -2704,35 +3230,46 @@ export interface RatesMetadata {
   rawUnit?: string
   /** The part of the rate paid in other tokens */
   rewardApy?: number
+  /** The numbers are invented by the simulator */
   simulated?: boolean
   /** The source that reported it */
   source?: string
   /** flexible, or a number of days such as 30d */
   term?: string
+  /** Rates of parts of the amount; absent if the source reports none */
   tiers?: RatesTier[]
   /** Amount supplied or staked; for borrowing, the debt */
   tvlUsd?: number
 }
 
 export interface RatesPast {
+  /** Other coins that the name may mean, the largest first */
   alternatives?: ViewsAlternative[]
   /** The name is ambiguous: other coins match it too */
   ambiguous?: boolean
+  /** Id of the coin */
   coinId: string
+  /** Number of rows in this response */
   count: number
   /** Oldest first */
   history: RatesPastEntry[]
+  /** Symbol of the coin */
   symbol: string
 }
 
 export interface RatesPastBody {
+  /** The answer */
   data: RatesPast
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: RatesPastMeta
 }
 
 export interface RatesPastEntry {
+  /** lending and staking earn the rate, borrowing costs it; price: the price at an exchange */
   category: "lending" | "staking" | "borrowing" | "price"
+  /** Id of the coin */
   coinId: string
   /** Equal to timestamp; end of the hour or day */
   createdAt: string
@@ -2740,15 +3277,21 @@ export interface RatesPastEntry {
   id: string
   /** Equal to timestamp */
   lastUpdated: string
+  /** What else was reported, and for hours and days the values within them */
   metadata?: RatesPastMetadata
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** The symbol used by the provider */
   providerSymbol?: string
   /** Percent per year, for a price USD; the last one of the hour or day */
   rate: number
+  /** Symbol of the coin */
   symbol: string
   /** When it was reported; start of the hour or day */
   timestamp: string
+  /** Unit of rate: percent per year, or USD for a price */
   unitSymbol: "%" | "USD"
+  /** percentage for yields and borrowing costs, absolute for prices */
   unitType: "percentage" | "absolute"
 }
 
@@ -2767,6 +3310,7 @@ export interface RatesPastMeta {
   lastUpdated?: string
   /** Why the list is empty */
   reason?: string
+  /** End of the requested range */
   to: string
   /** There are more than the limit; these are the newest */
   truncated?: boolean
@@ -2775,10 +3319,15 @@ export interface RatesPastMeta {
 export interface RatesPastMetadata {
   /** Percent per year, not compounded (APR) */
   apr?: number
+  /** Blockchain, as the source names it; absent off chain */
   chain?: string
+  /** Last value of the interval */
   close?: number
+  /** Highest value of the interval */
   high?: number
+  /** Lowest value of the interval */
   low?: number
+  /** Mean of the reports of the hour or day */
   mean?: number
   /** Number of reports */
   n?: number
@@ -2786,28 +3335,42 @@ export interface RatesPastMetadata {
   open?: number
   /** backfill: history read from the source */
   origin?: "live" | "backfill"
+  /** The id used by the source */
   pool?: string
+  /** The numbers are invented by the simulator */
   simulated?: boolean
+  /** The source that reported it; for a price, the exchange */
   source?: string
+  /** Amount supplied or staked, USD; for borrowing, the debt; of an hour or day, as last reported */
   tvlUsd?: number
 }
 
 export interface RatesPosition {
+  /** Offset of the record in its partition */
   offset: number
+  /** Partition of the topic */
   partition: number
+  /** Topic of the log */
   topic: string
 }
 
 export interface RatesProviderBody {
+  /** The answer */
   data: RatesProviderRates
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: RatesMeta
 }
 
 export interface RatesProviderCategory {
+  /** Mean of the entries, percent per year */
   averageRate?: number
+  /** Category of the entries */
   category: "lending" | "staking" | "borrowing" | "price"
+  /** Number of entries of the category */
   count: number
+  /** Percent per year */
   maxRate?: number
   /** Percent per year; this and the other yield figures are absent for prices */
   minRate?: number
@@ -2816,6 +3379,7 @@ export interface RatesProviderCategory {
 }
 
 export interface RatesProviderList {
+  /** Number of rows in this response */
   count: number
   /** Sorted by slug */
   providers: ViewsProviderState[]
@@ -2824,8 +3388,11 @@ export interface RatesProviderList {
 }
 
 export interface RatesProviderRates {
+  /** Its entries summed up by category; categories without an entry are left out */
   categories: RatesProviderCategory[]
+  /** Number of rows in this response */
   count: number
+  /** The provider, with its health */
   provider: ViewsProviderState
   /** Sorted by category, coin rank, and rate in descending order */
   rates: RatesEntry[]
@@ -2834,45 +3401,62 @@ export interface RatesProviderRates {
 }
 
 export interface RatesProvidersBody {
+  /** The answer */
   data: RatesProviderList
+  /** About this response: its rows, their age, and limits that were applied */
   meta: RatesMeta
 }
 
 export interface RatesSeries {
+  /** lending and staking earn the rate, borrowing costs it */
   category: "lending" | "staking" | "borrowing"
+  /** Id of the coin */
   coinId: string
   /** The provider, in the series of a coin; the coin, in the series of a platform */
   key: string
   /** Oldest first: start of the day in milliseconds, last rate of the day in percent per year; the last point is today's */
   points: number[][]
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** Name of the provider */
   providerName: string
+  /** The numbers are invented by the simulator */
   simulated?: boolean
+  /** Over all points of the series */
   stats: RatesSeriesStats
+  /** Symbol of the coin */
   symbol: string
   /** As last reported */
   tvlUsd?: number
 }
 
 export interface RatesSeriesBody {
+  /** The answer */
   data: RatesSeriesList
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: RatesSeriesMeta
 }
 
 export interface RatesSeriesList {
   /** Coin id, if requested by coin */
   coin?: string
+  /** Number of rows in this response */
   count: number
+  /** Country that was asked for, as a two-letter ISO 3166 code */
   country: string
   /** Excluded providers */
   excluded: RatesExcluded[]
+  /** Step between points */
   granularity: "daily"
   /** Provider, if requested by platform */
   platform?: string
+  /** Category of the rates, as asked for: lending, borrowing or staking */
   product: "lending-rates" | "loan-rates" | "staking-rewards"
   /** Sorted by TVL, then latest rate, descending */
   series: RatesSeries[]
+  /** The period that was asked for */
   timeframe: "30d" | "90d" | "1y" | "all"
   /** Log time up to which the view is complete */
   timestamp: string
@@ -2900,6 +3484,7 @@ export interface RatesSeriesStats {
   changePct?: number
   /** Start of the first day */
   from: string
+  /** Rate of the last point, percent per year */
   latestRate: number
   /** Highest within a day */
   maxRate: number
@@ -2910,7 +3495,9 @@ export interface RatesSeriesStats {
 }
 
 export interface RatesStreamedRate {
+  /** lending and staking earn the rate, borrowing costs it; price: the price at an exchange */
   category: "lending" | "staking" | "borrowing" | "price"
+  /** Id of the coin */
   coinId: string
   /** It is offered no more: it was not reported for three intervals of its source */
   ended?: boolean
@@ -2918,19 +3505,26 @@ export interface RatesStreamedRate {
   id: string
   /** When it was last reported */
   lastUpdated: string
+  /** Terms, and what the source reported; what is not known is left out */
   metadata?: RatesMetadata
+  /** Slug of the exchange, protocol or source */
   provider: string
+  /** Name of the provider */
   providerName?: string
   /** The symbol used by the provider */
   providerSymbol?: string
   /** Percent per year, compounded (APY); negative if the lender pays; for a price, USD */
   rate: number
+  /** Symbol of the coin */
   symbol: string
+  /** Unit of rate: percent per year, or USD for a price */
   unitSymbol: "%" | "USD"
+  /** percentage for yields and borrowing costs, absolute for prices */
   unitType: "percentage" | "absolute"
 }
 
 export interface RatesSummary {
+  /** Number of rows in this response */
   count: number
   /** Sorted by category and coin rank */
   summary: RatesSummaryEntry[]
@@ -2939,29 +3533,41 @@ export interface RatesSummary {
 }
 
 export interface RatesSummaryBody {
+  /** The answer */
   data: RatesSummary
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: RatesMeta
 }
 
 export interface RatesSummaryEntry {
   /** Mean of the entries */
   averageRate: number
+  /** Category of the entries */
   category: "lending" | "staking" | "borrowing" | "price"
+  /** Id of the coin */
   coinId: string
+  /** When an entry was last reported */
   latestUpdate: string
+  /** Percent per year; for prices, USD */
   maxRate: number
+  /** Median of the entries */
   medianRate: number
   /** Percent per year; for prices, USD */
   minRate: number
+  /** Number of providers with an entry */
   providerCount: number
   /** Number of entries; a provider may have several */
   rateCount: number
+  /** Symbol of the coin */
   symbol: string
 }
 
 export interface RatesSymbolBody {
+  /** The answer */
   data: RatesSymbolRates
+  /** About this response: its rows, their age, and limits that were applied */
   meta: RatesSymbolMeta
 }
 
@@ -2970,9 +3576,11 @@ export interface RatesSymbolMeta {
   clamped?: Record<string, number>
   /** Rows returned */
   count: number
+  /** Age of the data, in words; unknown if there is none */
   dataAge: string
   /** Older than two hours */
   isCritical: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the oldest input of this response, on which its age is based; absent before the first input */
   lastUpdate?: string
@@ -2987,14 +3595,19 @@ export interface RatesSymbolMeta {
 }
 
 export interface RatesSymbolRates {
+  /** Other coins that the name may mean, the largest first */
   alternatives?: ViewsAlternative[]
   /** The name is ambiguous: other coins match it too */
   ambiguous?: boolean
+  /** Id of the coin */
   coinId: string
+  /** Number of rows in this response */
   count: number
+  /** If requested with explain: every reported rate of the coin and its recomputation */
   explain?: RatesExplanation
   /** Sorted by category, rate (descending), provider */
   rates: RatesEntry[]
+  /** Symbol of the coin */
   symbol: string
 }
 
@@ -3010,10 +3623,12 @@ export interface RatesTier {
 export interface RatesView {
   /** End of the last folded minute in Unix nanoseconds, by partition */
   appliedOffset: Record<string, number>
+  /** Version of the processor that made the rates */
   version: number
 }
 
 export interface RecordsBody {
+  /** The answer */
   data: RecordsRecord
 }
 
@@ -3028,7 +3643,9 @@ export interface RecordsRecord {
   key?: string
   /** The protobuf message, of package marketlog.events.v1, that the value is */
   message: string
+  /** Offset of the record in its partition */
   offset: number
+  /** Partition of the topic */
   partition: number
   /** The segment of the archive that holds the record */
   segment?: RecordsSegment
@@ -3036,6 +3653,7 @@ export interface RecordsRecord {
   sha256: string
   /** The record's own time in the log */
   timestamp: string
+  /** Topic of the log */
   topic: string
   /** The value by protobuf's rules for JSON: 64-bit integers are strings, bytes base64. Base64 of the bytes where it cannot be decoded */
   value: unknown
@@ -3055,6 +3673,7 @@ export interface RecordsSegment {
 }
 
 export interface RestatementsBody {
+  /** About this response: its rows, their age, and limits that were applied */
   meta: RestatementsMeta
   /** The last first; those of one replay by table and time of the row */
   restatements: RestatementsRestatement[]
@@ -3071,7 +3690,9 @@ export interface RestatementsMeta {
   lastUpdated?: string
   /** Cursor of the next page; absent on the last one */
   next?: string
+  /** Start of the range */
   since: string
+  /** End of the range */
   until: string
 }
 
@@ -3115,8 +3736,11 @@ export interface RestatementsTable {
   rows: number
   /** Which replay */
   run: string
+  /** Table of the rows */
   table: string
+  /** When the rows were restated */
   time: string
+  /** View that was replayed */
   view: string
 }
 
@@ -3127,6 +3751,7 @@ export interface StablecoinsComponents {
   nowBps: number
   /** 95th percentile (nearest rank) of the absolute deviations; 0.3 of it is subtracted */
   p95Bps: number
+  /** Number of minute closes that meanBps and p95Bps are over */
   samples: number
 }
 
@@ -3135,19 +3760,25 @@ export interface StablecoinsEntry {
   circulating?: number
   /** Equal to id */
   coinId: string
+  /** What stabilityScore is computed from; absent without a score */
   components?: StablecoinsComponents
+  /** Id of the coin */
   id: string
   /** At least 50 basis points away from the peg */
   isDepegged: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the price */
   lastUpdated?: string
   /** USD */
   marketCap?: number
+  /** Name of the coin */
   name: string
+  /** Code of the currency that it is pegged to */
   pegCurrency: string
   /** Signed basis points; negative below the peg */
   pegDeviation?: number
+  /** How the peg is held, as the source states it */
   pegMechanism?: string
   /** USD per unit of the pegged currency */
   pegTarget?: number
@@ -3157,15 +3788,18 @@ export interface StablecoinsEntry {
   priceSource?: string
   /** 0 to 100, higher is more stable */
   stabilityScore?: number
+  /** Symbol of the coin */
   symbol: string
 }
 
 export interface StablecoinsEpisode {
   /** Up to now while it lasts */
   durationSeconds: number
+  /** The peg has not been held again yet */
   ongoing: boolean
   /** Absent while it lasts */
   recovery?: string
+  /** First minute close at least 50 basis points away from the peg */
   start: string
   /** Time of the largest deviation */
   trough: string
@@ -3174,7 +3808,9 @@ export interface StablecoinsEpisode {
 }
 
 export interface StablecoinsIndexBody {
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** About this response: its rows, their age, and limits that were applied */
   meta: StablecoinsMeta
   /** Most stable first; those without a score follow, by market cap */
   stablecoins: StablecoinsEntry[]
@@ -3200,6 +3836,7 @@ export interface StablecoinsNative {
   accepted: boolean
   /** Signed basis points from the peg; absent if the quote asset could not be converted */
   deviationBps?: number
+  /** Slug of the exchange */
   exchange: string
   /** Quoted in the currency of the peg, so no exchange rate is applied */
   native: boolean
@@ -3209,18 +3846,21 @@ export interface StablecoinsNative {
   quote: string
   /** Coin id of the quote asset, if it is a coin */
   quoteCoinId?: string
+  /** The market, as the exchange spells it */
   venueSymbol: string
 }
 
 export interface StablecoinsPoint {
   /** USD */
   price: number
+  /** Time of the last close in the step */
   timestamp: string
   /** Signed basis points */
   value: number
 }
 
 export interface StablecoinsStabilityBody {
+  /** Other coins that the name may mean, the largest first */
   alternatives?: ViewsAlternative[]
   /** The symbol is ambiguous: other coins have it too */
   ambiguous?: boolean
@@ -3228,30 +3868,39 @@ export interface StablecoinsStabilityBody {
   circulating?: number
   /** Equal to id */
   coinId: string
+  /** What stabilityScore is computed from; absent without a score */
   components?: StablecoinsComponents
   /** Signed basis points; negative below the peg */
   deviation: number
   /** Periods in the window in which the peg was lost, by minute closes, oldest first */
   episodes: StablecoinsEpisode[]
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
+  /** Step between points */
   granularity: "5m" | "1h" | "1d"
   /** Oldest first; steps without a price are left out */
   history: StablecoinsPoint[]
+  /** Id of the coin */
   id: string
   /** At least 50 basis points away from the peg */
   isDepegged: boolean
+  /** The data is older than its source's cadence allows */
   isStale: boolean
   /** Time of the price */
   lastUpdated?: string
   /** USD */
   marketCap?: number
+  /** About this response: its rows, their age, and limits that were applied */
   meta: StablecoinsMeta
+  /** Name of the coin */
   name: string
   /** Markets that the last price was computed from */
   nativeQuotes: StablecoinsNative[]
+  /** Code of the currency that it is pegged to */
   pegCurrency: string
   /** Signed basis points; negative below the peg */
   pegDeviation?: number
+  /** How the peg is held, as the source states it */
   pegMechanism?: string
   /** USD per unit of the pegged currency */
   pegTarget: number
@@ -3261,27 +3910,34 @@ export interface StablecoinsStabilityBody {
   priceSource?: string
   /** 0 to 100, higher is more stable */
   stabilityScore?: number
+  /** Symbol of the coin */
   symbol: string
+  /** Period of the history, as asked for */
   window: string
 }
 
 export interface SymbolsBatchBody {
+  /** The answer */
   data: SymbolsBatchData
   /** In request order */
   resolved: SymbolsResolution[]
 }
 
 export interface SymbolsBatchData {
+  /** Number of rows in this response */
   count: number
   /** By the symbol as in the request */
   resolved: Record<string, SymbolsResolution>
+  /** As in the request; general if none was given */
   source: string
   /** Log time up to which the views behind this response are complete */
   timestamp?: string
 }
 
 export interface SymbolsCandidate {
+  /** Id of the coin */
   coinId: string
+  /** Name of the coin */
   name: string
   /** USD */
   price?: number
@@ -3289,27 +3945,38 @@ export interface SymbolsCandidate {
   rank?: number
   /** Confidence of the decision for the chosen coin; for others lower, by market cap */
   score: number
+  /** Symbol of the coin, upper case */
   symbol: string
 }
 
 export interface SymbolsMapping {
+  /** Canonical id of the coin */
   catalogId: string
+  /** Percent; what the method gives at least */
   confidence: number
   /** When it was first observed in the stored ticks, or when the operator set it */
   createdAt: string
+  /** manual_override, exchange_mapping, unique_symbol or coin_database, as in the resolution of a symbol */
   method: string
+  /** Venue or source where the symbol is used; general for all */
   source: string
+  /** As spelled there */
   symbol: string
 }
 
 export interface SymbolsMappingsBody {
+  /** The answer */
   data: SymbolsMappingsData
+  /** About this response: its rows, their age, and limits that were applied */
   meta: SymbolsMappingsMeta
 }
 
 export interface SymbolsMappingsData {
+  /** Number of rows in this response */
   count: number
+  /** Overrides first, then by source and symbol */
   mappings: SymbolsMapping[]
+  /** Log time of the response; mappings may have been read up to five minutes before */
   timestamp?: string
 }
 
@@ -3341,10 +4008,13 @@ export interface SymbolsResolution {
   fiat?: string
   /** As in the request */
   input: string
+  /** The rule that decided; absent if no coin was found */
   method?: "manual_override" | "provider_mapping" | "exchange_mapping" | "unique_symbol" | "price_context" | "coin_database" | "market_cap_ranking" | "catalog_search"
+  /** Name of the coin */
   name?: string
   /** no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now */
   reason?: "no_rate"
+  /** Whether the symbol means a coin */
   resolved: boolean
   /** The coin's symbol, upper case */
   symbol?: string
@@ -3353,12 +4023,16 @@ export interface SymbolsResolution {
 }
 
 export interface SymbolsResolutionBody {
+  /** The answer */
   data: SymbolsResolution
+  /** How numbers of this response were computed, if requested with explain */
   explanations?: ExplainInlined
 }
 
 export interface SystemBody {
+  /** The answer */
   data: SystemSystem
+  /** About this response: its rows, their age, and limits that were applied */
   meta: Meta
 }
 
@@ -3369,7 +4043,9 @@ export interface SystemSource {
   lastAnswerAgeSeconds: number
   /** Rows that could not be read, by reason */
   refused: Record<string, number>
+  /** Requests since the start of the process */
   requests: number
+  /** Slug of the source */
   slug: string
   /** Whether the last request brought something that could be read */
   state: "up" | "down"
@@ -3416,6 +4092,7 @@ export interface SystemVenue {
   openGaps: number
   /** Messages and rows that became no event, by reason */
   refused: Record<string, number>
+  /** Slug of the exchange */
   slug: string
   /** down: no connection is open; quiet: connected, and nothing was received for as long as a price counts as fresh */
   state: "up" | "quiet" | "down"
@@ -3423,13 +4100,16 @@ export interface SystemVenue {
 
 export interface TicksPosition {
   offset: number
+  /** Partition of the topic */
   partition: number
+  /** Topic of the log */
   topic: string
 }
 
 export interface TicksTick {
   ask?: string
   bid?: string
+  /** Id of the coin */
   coinId: string
   /** By the venue's clock */
   eventTime?: string
@@ -3444,6 +4124,7 @@ export interface TicksTick {
   offset: TicksPosition
   /** Of a trade, in the quote asset: the venue's decimal, exactly */
   price?: string
+  /** Slug of the exchange, protocol or source */
   provider: string
   /** Quote asset: id of a coin or code of a currency */
   quote: string
@@ -3452,9 +4133,11 @@ export interface TicksTick {
   receivedAt: string
   /** The taker's */
   side?: "buy" | "sell"
+  /** The numbers are invented by the simulator */
   simulated?: boolean
   /** Of a trade, in units of the coin */
   size?: string
+  /** Symbol of the coin */
   symbol: string
   /** The venue's */
   tradeId?: string
@@ -3462,17 +4145,22 @@ export interface TicksTick {
 }
 
 export interface UsageBody {
+  /** The answer */
   data: UsageData
 }
 
 export interface UsageData {
+  /** What the plan includes besides requests */
   features: UsageFeatures
   /** How many days of yield history the plan includes */
   historyDays: number
+  /** Requests of the current calendar month (UTC) */
   month: UsageMonth
+  /** Name of the plan */
   plan: string
   /** Maximum number of open streams */
   sockets: number
+  /** Time of this response */
   timestamp: string
   /** Request limits; a kind without a limit is absent */
   windows: UsageWindow[]
@@ -3481,7 +4169,9 @@ export interface UsageData {
 export interface UsageDay {
   /** Chart requests among them */
   charts: number
+  /** Day (UTC) */
   date: string
+  /** Requests that were counted, by all keys that share the budget */
   requests: number
 }
 
@@ -3499,11 +4189,14 @@ export interface UsageFeatures {
 export interface UsageMonth {
   /** From the log, some seconds behind; days without use are left out */
   days: UsageDay[]
+  /** Calendar month (UTC) */
   month: string
 }
 
 export interface UsageWindow {
+  /** Maximum number of requests in the window */
   limit: number
+  /** limit minus used, at least 0 */
   remaining: number
   /** When more requests become available */
   reset: string
@@ -3514,31 +4207,40 @@ export interface UsageWindow {
 }
 
 export interface ViewsAlternative {
+  /** Id of the coin */
   coinId: string
+  /** Name of the coin */
   name: string
   /** By market cap, 1 is the largest */
   rank?: number
 }
 
 export interface ViewsProviderFailure {
+  /** Start of the request */
   at?: string
   /** refused: an HTTP error status; unreadable: a response that does not match the documented format */
   code: "no_answer" | "refused" | "unreadable"
+  /** What went wrong */
   message: string
   /** HTTP status */
   status?: number
 }
 
 export interface ViewsProviderLatency {
+  /** Median, milliseconds */
   p50: number
+  /** 95th percentile, milliseconds */
   p95: number
 }
 
 export interface ViewsProviderSource {
   /** The page that states its terms */
   docs?: string
+  /** Licence or terms of the values, in words */
   license?: string
+  /** stream: market data streams; poll: requests at an interval */
   transport: "stream" | "poll"
+  /** Address of the interface; of a provider whose yields another source reports, that of the source */
   url?: string
 }
 
@@ -3547,15 +4249,19 @@ export interface ViewsProviderState {
   attribution?: string
   /** Kinds of data it provides */
   categories: string[]
+  /** Failed requests of the last 7 days since the last success; for an exchange, of those for its yields */
   consecutiveFailures: number
   /** defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others */
   kind: "exchange" | "cefi" | "defi" | "reference"
+  /** Start of the last request within 7 days; for an exchange, of those for its yields */
   lastAttempt?: string
+  /** The newest failed request of the last 7 days, also if later ones succeeded */
   lastError?: ViewsProviderFailure
   /** For an exchange, when a price was last received */
   lastSuccess?: string
   /** Latency percentiles of the successful requests of the last 24 hours */
   latencyMs?: ViewsProviderLatency
+  /** Name of the provider */
   name: string
   /** Yields accepted now, without prices */
   rateCount: number
@@ -3565,9 +4271,13 @@ export interface ViewsProviderState {
   regions?: string[]
   /** The only countries it serves, if it states them */
   servedRegions?: string[]
+  /** The numbers are invented by the simulator */
   simulated?: boolean
+  /** Identifies the provider in all responses */
   slug: string
+  /** How the data is read, and under which terms */
   source: ViewsProviderSource
+  /** Age from which its data is stale: 120 for an exchange, else three polling intervals */
   staleAfterSeconds?: number
   /** Present if a source responds but its data has stopped changing */
   standstill?: ViewsStandstill
@@ -3589,11 +4299,13 @@ export interface ViewsStandstill {
 }
 
 export interface WsAged {
+  /** Id of the coin */
   coinId: string
   /** The second of the last price, Unix milliseconds */
   lastPriceAt: number
   /** Why it is stale */
   reason?: "no_fresh_inputs" | "no_consensus" | "log_silent"
+  /** Symbol of the coin */
   symbol: string
 }
 
@@ -3613,6 +4325,7 @@ export interface WsStreamed {
   changePercent: number
   /** Against the price 24 hours ago; absent where that is not known, and with delivery all */
   changePercent24h?: number
+  /** Id of the coin */
   coinId: string
   /** In initial_prices: it is stale */
   isStale?: boolean
@@ -3622,6 +4335,7 @@ export interface WsStreamed {
   price: number
   /** The accepted provider nearest to the price */
   source: string
+  /** Symbol of the coin */
   symbol: string
   /** The evaluated second, Unix milliseconds. With coinId it names a price */
   timestamp: number

@@ -77,7 +77,9 @@ class AsyncOperations:
         return answer
 
     async def get_chart_current(self, coin_id: str, *, explain: bool | None = None) -> types.ChartsCurrentBody:
-        """Current price of a coin, to continue its chart.
+        """Current price of a coin, to continue its chart. The last published price of our venues or, if they have none or only an
+        old one, that of a reference source, named in priceSource. It stays when it grows stale; meta.reason has the cause if it
+        was retained or there is none.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
@@ -99,7 +101,8 @@ class AsyncOperations:
         return answer
 
     async def get_coin_by_id(self, id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
-        """Details of a coin, by id only.
+        """Details of a coin, by id only. As /coins/{coinId}, but a symbol is not accepted. It also finds coins whose id equals a
+        fixed path segment.
 
         id: Coin id, case-insensitive; also one that equals a fixed path segment.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -125,7 +128,8 @@ class AsyncOperations:
         return answer
 
     async def get_coin_market_data(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsStatisticsBody:
-        """Market statistics of a coin.
+        """Market statistics of a coin. As of the end of a minute. Numbers are from our venues' prices and candles where these
+        suffice, else from reference sources; supplies are always a source's, and what is unknown is absent.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
@@ -136,12 +140,16 @@ class AsyncOperations:
         return answer
 
     async def get_coin_stats(self) -> types.CoinsStatsBody:
-        """Number of known coins."""
+        """Number of known coins. Counts the coins of our own table and those that sources report, and how many of them have a
+        price, a market cap and details.
+        """
         answer: types.CoinsStatsBody = await self._ask("GET", "/api/v1/coins/stats", {}, {}, {})
         return answer
 
     async def get_defi_borrowing(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiBorrowingBody:
-        """DeFi borrowing: debt, collateral and rates, current or as of a past time.
+        """DeFi borrowing: debt, collateral and rates, current or as of a past time. All of DefiLlama's protocols with borrowed
+        amounts, exchanges left out, and rates of protocols on chains that were reported within the last two hours. Rates of a
+        protocol or coin are weighted by the debt, where known.
 
         as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
@@ -166,7 +174,9 @@ class AsyncOperations:
         return answer
 
     async def get_defi_lending(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiLendingBody:
-        """DeFi lending: the largest protocols and coins, and their yields, current or as of a past time.
+        """DeFi lending: the largest protocols and coins, and their yields, current or as of a past time. DefiLlama's protocols of
+        the category Lending, with rates of protocols on chains that were reported within the last two hours. Yields of a
+        protocol or coin are weighted by the amount supplied or borrowed, where known.
 
         as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
@@ -202,7 +212,9 @@ class AsyncOperations:
         return answer
 
     async def get_defi_staking(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiStakingBody:
-        """DeFi staking: the largest protocols and chains, and their yields, current or as of a past time.
+        """DeFi staking: the largest protocols and chains, and their yields, current or as of a past time. DefiLlama's protocols of
+        the categories Liquid Staking and Staking Pool, not those of restaking, with rates that were reported within the last
+        two hours. Yields of a protocol or chain are weighted by the amount staked, where known.
 
         as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
@@ -220,8 +232,8 @@ class AsyncOperations:
         segment: Segment: exchanges (cefi), protocols (defi) or all.
         history_days: Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are
         lowered to it, and meta.clamped is set.
-        as_of: Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in
-        UTC.
+        as_of: Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -229,11 +241,11 @@ class AsyncOperations:
         return answer
 
     async def get_earn_product(self, product_id: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.EarnProductBody:
-        """One earn product, current or as of a past time.
+        """One earn product, current or as of a past time. Open variants come first, by confidence, then by rate.
 
         product_id: provider:coin:category, as in the list of products.
-        as_of: Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in
-        UTC.
+        as_of: Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -278,7 +290,8 @@ class AsyncOperations:
         return answer
 
     async def get_fiat_stats(self, *, as_of: str | datetime | None = None) -> types.FiatStatsBody:
-        """Number of currencies, and how many have no fresh rate.
+        """Number of currencies, and how many have no fresh rate. Counts every currency with a known name that a source has
+        published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one.
 
         as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
@@ -287,7 +300,8 @@ class AsyncOperations:
         return answer
 
     async def get_fiat_status(self, *, as_of: str | datetime | None = None) -> types.FiatStatusBody:
-        """Time of the last and of the next poll of exchange rates.
+        """Time of the last and of the next poll of exchange rates. Times come from the log: the last poll is that of any source of
+        exchange rates, and the next one follows it by the shortest interval of the sources.
 
         as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
@@ -296,7 +310,8 @@ class AsyncOperations:
         return answer
 
     async def get_global_metrics(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsMetricsBody:
-        """Totals and dominance of the whole market, current or as of a past time.
+        """Totals and dominance of the whole market, current or as of a past time. Computed once per minute over all coins with a
+        known price and supply; changes are against 24 hours before and absent if that is not known.
 
         as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
         served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
@@ -355,7 +370,7 @@ class AsyncOperations:
         return answer
 
     async def get_movers(self, *, segment: Literal['top50', 'top100', 'top250', 'all', '1-100', '1-250', '1-50', '51-100', '101-250'] | None = None, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, explain: bool | None = None) -> types.GlobalstatsMoversBody:
-        """Largest gainers and losers within 24 hours.
+        """Largest gainers and losers within 24 hours. The largest change first; each segment is paged by itself.
 
         segment: Rank segment by market cap. Default: in the tool view top100, in the reference view all three segments.
         limit: Maximum number of gainers and of losers per segment. At most 50; greater values are lowered to it, and
@@ -371,7 +386,9 @@ class AsyncOperations:
         return answer
 
     async def get_movers_of_ranks(self, rank_range: Literal['1-50', '51-100', '101-250', '1-250', 'all'], *, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, explain: bool | None = None) -> types.GlobalstatsMoversOfBody:
-        """Largest gainers and losers within 24 hours in one rank segment.
+        """Largest gainers and losers within 24 hours in one rank segment. Ranked coins with a known change and the minimum volume,
+        the largest change first. Limit and offset apply to gainers and to losers separately; 1-250 has both in one list,
+        gainers first.
 
         rank_range: Ranks by market cap; 1-250 answers one list of both sides, all every segment.
         limit: Maximum number of gainers and of losers per segment. At most 50; greater values are lowered to it, and
@@ -455,7 +472,8 @@ class AsyncOperations:
         return answer
 
     async def get_rate_provider(self, provider: str, *, explain: bool | None = None) -> types.RatesProviderBody:
-        """One provider with its current yields and prices.
+        """One provider with its current yields and prices. Entries that the source has not reported for three polling intervals
+        are left out; prices are those accepted into the coin's price. A provider without current entries has an empty list.
 
         provider: Slug, case-insensitive.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -481,7 +499,9 @@ class AsyncOperations:
         return answer
 
     async def get_sentiment(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsSentimentBody:
-        """Number of coins that rose and fell within 24 hours, by rank segment.
+        """Number of coins that rose and fell within 24 hours, by rank segment. The segments 1-50, 51-100 and 101-250, and all
+        ranked coins as overall. Coins without a known change are left out; each of the others counts once, whatever its market
+        cap.
 
         as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
         served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
@@ -493,7 +513,8 @@ class AsyncOperations:
         return answer
 
     async def get_sentiment_of_ranks(self, rank_range: Literal['1-50', '51-100', '101-250', 'all'], *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsSentimentOfBody:
-        """Number of coins that rose and fell within 24 hours, in one rank segment.
+        """Number of coins that rose and fell within 24 hours, in one rank segment. Coins without a known change are left out; each
+        of the others counts once, whatever its market cap.
 
         rank_range: Rank segment by market cap; all returns every segment.
         as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
@@ -518,7 +539,8 @@ class AsyncOperations:
         return answer
 
     async def list_charts(self, coins: Sequence[str], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, as_of: str | datetime | None = None, knowledge: Literal['said', 'latest'] | None = None, explain: bool | None = None) -> types.ChartsListBody:
-        """Price history of several coins.
+        """Price history of several coins. Candles as in /charts/{coinId}, by coin id, for at most 50 coins. A coin that none of
+        our venues traded in the period has an empty chart; a name that no coin has is in meta.missing.
 
         coins: Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}. May also be repeated.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
@@ -533,7 +555,8 @@ class AsyncOperations:
         return answer
 
     async def list_coin_categories(self, *, explain: bool | None = None) -> types.CoinsCategoriesBody:
-        """Categories of coins.
+        """Categories of coins. Names are those of the sources that describe the coins; a coin counts in each of its categories.
+        Sums are over the coins whose value is known.
 
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -573,7 +596,7 @@ class AsyncOperations:
         return self._pages("/api/v1/coins/markets", {"sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "explain": explain}, ("per_page", min(per_page or 250, 250)), "page", ('data',))
 
     async def list_coin_markets(self, coin_id: str, *, limit: int | None = None, as_of: str | datetime | None = None) -> types.CoinsMarketsBody:
-        """Markets of a coin, by exchange.
+        """Markets of a coin, by exchange. Those received within 120 seconds before the newest price, accepted or not.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
@@ -585,7 +608,8 @@ class AsyncOperations:
         return answer
 
     async def list_coin_networks(self, coin_id: str) -> types.CoinsNetworksBody:
-        """Platforms a coin is issued on, with contract addresses.
+        """Platforms a coin is issued on, with contract addresses. As listed by the source that describes the coin, sorted by
+        platform. The list is also empty if no source names a platform.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
@@ -594,7 +618,8 @@ class AsyncOperations:
         return answer
 
     async def list_coin_slugs(self, *, featured: bool | None = None) -> types.CoinsSlugsBody:
-        """Ids of all coins.
+        """Ids of all coins. By rank; coins without a market cap, also those without a price, follow. Featured coins are sorted by
+        the number of providers with a yield and filled up by rank.
 
         featured: Only the featured coins, at most 100.
         """
@@ -602,7 +627,8 @@ class AsyncOperations:
         return answer
 
     async def list_coins_with_rates(self, category: Literal['lending', 'borrowing', 'staking'], *, coin_category: str | None = None, limit: int | None = None, explain: bool | None = None) -> types.CoinsWithRatesBody:
-        """Coins that can be lent, borrowed or staked.
+        """Coins that can be lent, borrowed or staked. By rank, with the statistics of the current yields of one category over all
+        providers. A yield counts for three polling intervals of its source.
 
         category: Category of the yields.
         coin_category: Category of the coins, by id or name.
@@ -651,8 +677,8 @@ class AsyncOperations:
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         offset: Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in
-        UTC.
+        as_of: Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -670,8 +696,8 @@ class AsyncOperations:
         min_confidence: Only variants of at least this confidence. At most 1; greater values are lowered to it, and meta.clamped
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time: what minutes had that had ended a minute before. Default: now. A date alone is its beginning in
-        UTC.
+        as_of: Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -701,7 +727,8 @@ class AsyncOperations:
         return answer
 
     async def list_prices(self, symbols: Sequence[str], *, vs: str | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.PricesListBody:
-        """Prices of several coins, current or as of a past time.
+        """Prices of several coins, current or as of a past time. A coin without a recent median has the price of a reference
+        source, named in priceSource.
 
         symbols: Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}. May also be repeated.
         vs: Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.
@@ -714,7 +741,7 @@ class AsyncOperations:
         return answer
 
     async def list_providers(self, *, category: Literal['lending', 'borrowing', 'staking', 'price', 'rate', 'coin', 'market', 'stablecoin', 'tvl', 'fear_greed', 'fiat', 'global'] | None = None) -> types.ProvidersBody:
-        """All venues and sources, with their terms and health.
+        """All venues and sources, with their terms and health. Health is from this service's own requests and prices.
 
         category: Only providers of this kind of data.
         """
@@ -722,7 +749,9 @@ class AsyncOperations:
         return answer
 
     async def list_rate_providers(self) -> types.RatesProvidersBody:
-        """Providers of yields and prices, with their health."""
+        """Providers of yields and prices, with their health. Exchanges with prices, and providers of lending, staking or borrowing
+        rates, sorted by slug. Providers of other data alone are left out; /api/v1/providers has them all.
+        """
         answer: types.RatesProvidersBody = await self._ask("GET", "/api/v1/rates/providers", {}, {}, {})
         return answer
 
@@ -781,7 +810,8 @@ class AsyncOperations:
         return self._pages("/api/v1/rates", {"symbol": symbol, "category": category, "provider": provider, "asOf": as_of, "explain": explain}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'rates'))
 
     async def list_recent_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsRecentBody:
-        """The newest coins.
+        """The newest coins. By launch date as stated by a source, not by when the coin was first seen here. Coins without a launch
+        date are left out.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -809,7 +839,7 @@ class AsyncOperations:
         return answer
 
     async def list_similar_coins(self, coin_id: str, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsSimilarBody:
-        """Coins with similar categories.
+        """Coins with similar categories. By the categories that sources put coins in.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
@@ -850,7 +880,7 @@ class AsyncOperations:
         return self._pages("/api/v1/symbols/mappings", {}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'mappings'))
 
     async def list_top_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsTopBody:
-        """The largest coins by market cap.
+        """The largest coins by market cap. Coins without a market cap are left out.
 
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -944,7 +974,9 @@ class AsyncOperations:
         return answer
 
     async def summarize_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesSummaryBody:
-        """Lowest, highest and mean yield of each coin by category.
+        """Lowest, highest and mean yield of each coin by category. Every current entry counts once, whatever its TVL; those that
+        the source has not reported for three polling intervals are left out. Prices come last: one per exchange, as accepted
+        into the coin's price.
 
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.

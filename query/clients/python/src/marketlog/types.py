@@ -7,28 +7,37 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 class AgeMeta(TypedDict):
     dataAge: str
+    """Age of the data, in words; unknown if there is none"""
     isCritical: bool
     """Older than two hours"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdate: NotRequired[str]
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
 
 
 class ChartsChart(TypedDict):
     coinId: str
+    """Id of the coin"""
     dataPoints: NotRequired[list[ChartsPoint]]
     """For format ohlc, oldest first"""
     prices: NotRequired[list[list[float]]]
     """For format simple, oldest first: start of the interval in milliseconds, last price"""
     resolution: Literal['5m', '1h', '1d']
+    """Length of an interval"""
     stats: ChartsStats
+    """Over all intervals, also where points were merged or left out"""
     timeframe: str
+    """The period that was asked for"""
 
 
 class ChartsChartBody(TypedDict):
     data: ChartsChart
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: ChartsChartMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class ChartsChartMeta(TypedDict):
@@ -44,19 +53,24 @@ class ChartsChartMeta(TypedDict):
 
 class ChartsClosedCandle(TypedDict):
     close: float
+    """Last value of the interval"""
     coinId: str
+    """Id of the coin"""
     complete: bool
     """Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A
     complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled:
     from another venue, with a missing exchange rate, or with missing minutes
     """
     high: float
+    """Highest value of the interval"""
     intervals: NotRequired[int]
     """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
     are explained
     """
     low: float
+    """Lowest value of the interval"""
     open: float
+    """First value of the interval"""
     origin: Literal['live', 'backfill', 'import', 'mixed']
     """live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles
     that were all imported from files; mixed: from published prices and others
@@ -64,6 +78,7 @@ class ChartsClosedCandle(TypedDict):
     price: float
     """Equal to close"""
     symbol: str
+    """Symbol of the coin"""
     timestamp: str
     """Start of the interval"""
     trades: NotRequired[int]
@@ -76,7 +91,9 @@ class ChartsClosedCandle(TypedDict):
 
 class ChartsCurrent(TypedDict):
     coinId: str
+    """Id of the coin"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     price: NotRequired[float]
     """USD; absent if there is none, with the cause in meta.reason"""
     priceSource: NotRequired[str]
@@ -89,8 +106,11 @@ class ChartsCurrent(TypedDict):
 
 class ChartsCurrentBody(TypedDict):
     data: ChartsCurrent
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: ChartsCurrentMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class ChartsCurrentMeta(TypedDict):
@@ -108,14 +128,18 @@ class ChartsCurrentMeta(TypedDict):
 
 class ChartsListBody(TypedDict):
     data: ChartsListData
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: ChartsListMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class ChartsListData(TypedDict):
     charts: dict[str, ChartsChart]
     """Charts by coin id"""
     timeframe: str
+    """The period that was asked for"""
 
 
 class ChartsListMeta(TypedDict):
@@ -131,23 +155,29 @@ class ChartsListMeta(TypedDict):
 
 class ChartsMissing(TypedDict):
     coin: str
+    """As in the request"""
     reason: Literal['unknown']
+    """unknown: no coin has this name"""
 
 
 class ChartsPoint(TypedDict):
     close: float
+    """Last value of the interval"""
     complete: bool
     """Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A
     complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled:
     from another venue, with a missing exchange rate, or with missing minutes
     """
     high: float
+    """Highest value of the interval"""
     intervals: NotRequired[int]
     """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
     are explained
     """
     low: float
+    """Lowest value of the interval"""
     open: float
+    """First value of the interval"""
     origin: Literal['live', 'backfill', 'import', 'mixed']
     """live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles
     that were all imported from files; mixed: from published prices and others
@@ -166,7 +196,9 @@ class ChartsPoint(TypedDict):
 
 class ChartsRateChart(TypedDict):
     category: Literal['lending', 'staking', 'borrowing']
+    """Category of the yields"""
     coinId: str
+    """Id of the coin"""
     dataPoints: NotRequired[list[ChartsRatePoint]]
     """For format ohlc, oldest first"""
     provider: NotRequired[str]
@@ -174,14 +206,20 @@ class ChartsRateChart(TypedDict):
     rates: NotRequired[list[list[float]]]
     """For format simple, oldest first: start of the interval in milliseconds, last yield"""
     resolution: Literal['5m', '1h', '1d']
+    """Length of an interval"""
     stats: ChartsRateStats
+    """Over all intervals, also where points were merged or left out"""
     timeframe: str
+    """The period that was asked for"""
 
 
 class ChartsRateChartBody(TypedDict):
     data: ChartsRateChart
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: ChartsRateChartMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class ChartsRateChartMeta(TypedDict):
@@ -197,15 +235,19 @@ class ChartsRateChartMeta(TypedDict):
 
 class ChartsRatePoint(TypedDict):
     close: float
+    """Last value of the interval"""
     complete: bool
     """False for the current interval"""
     high: float
+    """Highest value of the interval"""
     intervals: NotRequired[int]
     """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
     are explained
     """
     low: float
+    """Lowest value of the interval"""
     open: float
+    """First value of the interval"""
     providers: int
     """Number of providers that the median is of"""
     rate: float
@@ -222,39 +264,53 @@ ChartsStats = TypedDict("ChartsStats", {"avgPrice": "NotRequired[float]", "chang
 
 class CoinsAttribution(TypedDict):
     license: NotRequired[str]
+    """Licence or terms of the source's values, in words"""
     name: NotRequired[str]
+    """Name of the source"""
     source: str
+    """Slug of the source"""
     text: NotRequired[str]
     """Attribution required by the source"""
     url: NotRequired[str]
+    """Address of the source's interface"""
 
 
 class CoinsBestRate(TypedDict):
     provider: str
+    """Slug of the exchange, protocol or source"""
     rate: float
+    """Percent per year, compounded (APY)"""
 
 
 class CoinsBestRates(TypedDict):
     borrowing: NotRequired[float]
+    """Lowest rate, percent per year (APY); absent if there is none"""
     lending: NotRequired[float]
+    """Highest yield, percent per year (APY); absent if there is none"""
     staking: NotRequired[float]
+    """Highest yield, percent per year (APY); absent if there is none"""
 
 
 class CoinsCategoriesBody(TypedDict):
     data: list[CoinsCategory]
     """Largest market cap first"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: Meta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsCategory(TypedDict):
     coinCount: int
+    """Number of coins in the category, also without a price"""
     id: str
+    """Made from the name"""
     marketCap: NotRequired[float]
     """USD; sum over the coins with a known market cap"""
     marketCapChangePercentage24h: NotRequired[float]
     """Percent; over the coins whose market cap 24 hours ago is known too"""
     name: str
+    """As the source spells it"""
     topCoins: list[str]
     """Ids of the three highest-ranked coins"""
     volume24h: NotRequired[float]
@@ -263,23 +319,31 @@ class CoinsCategory(TypedDict):
 
 class CoinsCoin(TypedDict):
     alternatives: NotRequired[list[ViewsAlternative]]
+    """Other coins that the name may mean, the largest first"""
     ambiguous: NotRequired[bool]
     """The name is ambiguous: other coins match it too"""
     attribution: list[CoinsAttribution]
     """Source of the description"""
     categories: list[str]
+    """Names of the categories, as the source spells them"""
     circulatingSupply: NotRequired[float]
+    """Units in circulation"""
     createdAt: NotRequired[str]
     """Launch date, as stated by a source; absent if unknown"""
     currentPrice: NotRequired[float]
+    """USD"""
     description: NotRequired[str]
+    """In English, in the source's words"""
     detailsUpdatedAt: NotRequired[str]
     """When description, categories, links and developer statistics were read; absent before the first time"""
     developer: NotRequired[dict[str, float]]
     """Statistics of the repositories by name"""
     homepage: NotRequired[str]
+    """The first of the homepage links"""
     id: str
+    """Id of the coin"""
     imageUrl: NotRequired[str]
+    """URL of the coin's logo"""
     inactive: NotRequired[bool]
     """Known to the source, but no longer traded"""
     isStale: NotRequired[bool]
@@ -287,21 +351,27 @@ class CoinsCoin(TypedDict):
     links: NotRequired[dict[str, list[str]]]
     """Addresses by kind: homepage, explorer, repository, chat, forum, twitter, reddit, telegram, whitepaper"""
     marketCap: NotRequired[float]
+    """Price times circulating supply, USD"""
     marketCapRank: NotRequired[int]
+    """Rank by market cap; 1 is the largest"""
     maxSupply: NotRequired[float | None]
     """null if unlimited"""
     name: str
+    """Name of the coin"""
     platforms: dict[str, str]
     """Contract address by platform"""
     priceChange24h: NotRequired[float]
+    """Change within 24 hours, USD"""
     priceChangePercentage24h: NotRequired[float]
     """Percent"""
     priceSource: NotRequired[str]
     """median of our venues, or the reference source of the price of a coin that none of them trades"""
     supplySource: NotRequired[str]
+    """Slug of the source of all supplies"""
     symbol: str
     """Lower case"""
     totalSupply: NotRequired[float]
+    """Units in existence"""
     totalVolume: NotRequired[float]
     """Within 24 hours"""
     updatedAt: NotRequired[str]
@@ -310,34 +380,48 @@ class CoinsCoin(TypedDict):
 
 class CoinsCoinBody(TypedDict):
     data: CoinsCoin
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
 
 
 class CoinsCoinRates(TypedDict):
     average: float
+    """Mean of all yields, percent per year (APY)"""
     best: CoinsBestRate
     """For borrowing the lowest, else the highest"""
     max: float
+    """Highest, percent per year (APY)"""
     median: float
+    """Median of all yields, percent per year (APY)"""
     min: float
+    """Lowest, percent per year (APY)"""
     providerCount: int
+    """Number of providers with such a yield"""
 
 
 class CoinsFeaturedBody(TypedDict):
     coins: list[CoinsFeaturedCoin]
     """Sorted by number of providers with a yield, then by rank"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsListMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsFeaturedCoin(TypedDict):
     bestRates: CoinsBestRates
+    """Best current yield of each category"""
     hasRates: bool
+    """Whether a provider has a current yield for it"""
     id: str
+    """Id of the coin"""
     imageUrl: NotRequired[str]
+    """URL of the coin's logo"""
     marketCap: NotRequired[float]
     """USD"""
     name: str
+    """Name of the coin"""
     price: NotRequired[float]
     """USD"""
     priceSource: NotRequired[str]
@@ -352,12 +436,15 @@ class CoinsFeaturedCoin(TypedDict):
 
 class CoinsFoundCoin(TypedDict):
     id: str
+    """Id of the coin"""
     imageUrl: NotRequired[str]
+    """URL of the coin's logo"""
     marketCap: NotRequired[float]
     """USD"""
     marketCapRank: NotRequired[int]
     """The same as rank"""
     name: str
+    """Name of the coin"""
     price: NotRequired[float]
     """USD"""
     priceSource: NotRequired[str]
@@ -370,14 +457,19 @@ class CoinsFoundCoin(TypedDict):
 
 class CoinsHistoryBody(TypedDict):
     alternatives: NotRequired[list[ViewsAlternative]]
+    """Other coins that the name may mean, the largest first"""
     ambiguous: NotRequired[bool]
     """The name is ambiguous: other coins match it too"""
     coinId: str
+    """Id of the coin"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsHistoryMeta
+    """About this response: its rows, their age, and limits that were applied"""
     points: list[CoinsPoint]
     """Oldest first; intervals without a price are left out"""
     symbol: str
+    """Symbol of the coin, upper case"""
 
 
 class CoinsHistoryMeta(TypedDict):
@@ -386,6 +478,7 @@ class CoinsHistoryMeta(TypedDict):
     count: int
     """Rows returned"""
     granularity: Literal['hourly', 'daily']
+    """Step between points"""
     lastUpdated: NotRequired[str]
     """Log time up to which the view behind this response is complete"""
     reason: NotRequired[str]
@@ -411,7 +504,9 @@ class CoinsMarket(TypedDict):
     bid: NotRequired[float]
     """In the quote asset"""
     exchange: str
+    """Slug of the exchange"""
     pair: str
+    """Symbols of the coin and of the quote asset"""
     price: float
     """Last trade price in the quote asset; the mid of bid and ask if there was no recent trade"""
     priceUsd: NotRequired[float]
@@ -426,9 +521,11 @@ class CoinsMarket(TypedDict):
 
 class CoinsMarketsBody(TypedDict):
     coinId: str
+    """Id of the coin"""
     markets: list[CoinsMarket]
     """Largest volume first"""
     meta: CoinsMarketsMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsMarketsMeta(TypedDict):
@@ -444,18 +541,23 @@ class CoinsMarketsMeta(TypedDict):
 
 class CoinsNetwork(TypedDict):
     address: str
+    """Contract address of the coin on the platform"""
     platform: str
+    """As the source spells it"""
 
 
 class CoinsNetworks(TypedDict):
     coinId: str
+    """Id of the coin"""
     count: int
+    """Number of rows in this response"""
     networks: list[CoinsNetwork]
     """Contract address by platform; empty for the native coin of a chain"""
 
 
 class CoinsNetworksBody(TypedDict):
     data: CoinsNetworks
+    """The answer"""
 
 
 class CoinsPoint(TypedDict):
@@ -469,11 +571,15 @@ class CoinsPoint(TypedDict):
 
 class CoinsRatedCoin(TypedDict):
     category: Literal['lending', 'borrowing', 'staking']
+    """Category of the yields"""
     id: str
+    """Id of the coin"""
     lastUpdated: NotRequired[str]
+    """When the newest of these yields was received"""
     marketCap: NotRequired[float]
     """USD"""
     name: str
+    """Name of the coin"""
     price: NotRequired[float]
     """USD"""
     priceSource: NotRequired[str]
@@ -481,6 +587,7 @@ class CoinsRatedCoin(TypedDict):
     rank: NotRequired[int]
     """By market cap, 1 is the largest"""
     rates: CoinsCoinRates
+    """The coin's current yields in this category, over all providers"""
     symbol: str
     """Lower case"""
 
@@ -489,7 +596,9 @@ class CoinsRecentBody(TypedDict):
     coins: list[CoinsRecentCoin]
     """Newest first; coins without a known launch date are left out"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsListMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsRecentCoin(TypedDict):
@@ -498,10 +607,13 @@ class CoinsRecentCoin(TypedDict):
     firstPriceAt: NotRequired[str]
     """The first minute with a price from our venues"""
     id: str
+    """Id of the coin"""
     imageUrl: NotRequired[str]
+    """URL of the coin's logo"""
     marketCap: NotRequired[float]
     """USD"""
     name: str
+    """Name of the coin"""
     price: NotRequired[float]
     """USD"""
     priceSource: NotRequired[str]
@@ -514,8 +626,11 @@ class CoinsRecentCoin(TypedDict):
 
 class CoinsSearchBody(TypedDict):
     data: list[CoinsFoundCoin]
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsSearchMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsSearchMeta(TypedDict):
@@ -528,7 +643,9 @@ class CoinsSearchMeta(TypedDict):
     lastUpdated: NotRequired[str]
     """Log time up to which the view behind this response is complete"""
     limit: int
+    """Rows per page"""
     page: int
+    """Page number, from 1"""
     query: str
     """The search text"""
     reason: NotRequired[str]
@@ -539,23 +656,31 @@ class CoinsSearchMeta(TypedDict):
 
 class CoinsSearchToolBody(TypedDict):
     coins: list[CoinsFoundCoin]
+    """Matching coins of this page, in the requested order"""
     meta: CoinsSearchMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsSimilarBody(TypedDict):
     coinId: str
+    """Id of the coin"""
     coins: list[CoinsSimilarCoin]
     """Most similar first, ties by rank"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsListMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsSimilarCoin(TypedDict):
     id: str
+    """Id of the coin"""
     imageUrl: NotRequired[str]
+    """URL of the coin's logo"""
     marketCap: NotRequired[float]
     """USD"""
     name: str
+    """Name of the coin"""
     price: NotRequired[float]
     """USD"""
     priceSource: NotRequired[str]
@@ -570,55 +695,83 @@ class CoinsSimilarCoin(TypedDict):
 
 class CoinsSlugs(TypedDict):
     count: int
+    """Number of rows in this response"""
     slugs: list[str]
     """Sorted by rank"""
 
 
 class CoinsSlugsBody(TypedDict):
     data: CoinsSlugs
+    """The answer"""
 
 
 class CoinsStatistics(TypedDict):
     ath: NotRequired[float]
+    """Highest price ever, USD; absent if no source states one"""
     athChangePercentage: NotRequired[float]
     """Change from the all-time high to the price"""
     athDate: NotRequired[str]
+    """When ath was reached, accurate to about a day"""
     atl: NotRequired[float]
+    """Lowest price ever, USD; absent if no source states one"""
     atlChangePercentage: NotRequired[float]
     """Change from the all-time low to the price"""
     atlDate: NotRequired[str]
+    """When atl was reached, accurate to about a day"""
     circulatingSupply: NotRequired[float]
+    """Units in circulation"""
     coinId: str
+    """Id of the coin"""
     confidence: NotRequired[float]
     """USD; half width of the confidence interval of the newest price"""
     fullyDilutedValuation: NotRequired[float]
+    """Price times maximum supply, or total supply if that is unknown, USD"""
     high24h: NotRequired[float]
+    """Highest price of the last 24 hours, USD"""
     lastUpdated: NotRequired[str]
+    """End of the last minute in which these numbers changed"""
     low24h: NotRequired[float]
+    """Lowest price of the last 24 hours, USD"""
     marketCap: NotRequired[float]
+    """Price times circulating supply, USD"""
     marketCapChange24h: NotRequired[float]
+    """Change within 24 hours, USD; the supply is taken as unchanged"""
     marketCapChangePercentage24h: NotRequired[float]
+    """Percent, over 24 hours; equal to the price change, since the supply is taken as unchanged"""
     marketCapRank: NotRequired[int]
+    """Rank by market cap; 1 is the largest"""
     maxSupply: NotRequired[float | None]
     """null if unlimited"""
     price: NotRequired[float]
+    """USD"""
     priceChange24h: NotRequired[float]
+    """Change within 24 hours, USD"""
     priceChangePercentage14d: NotRequired[float]
+    """Percent, over 14 days"""
     priceChangePercentage1h: NotRequired[float]
+    """Percent, over 1 hour"""
     priceChangePercentage1y: NotRequired[float]
+    """Percent, over 365 days"""
     priceChangePercentage200d: NotRequired[float]
+    """Percent, over 200 days"""
     priceChangePercentage24h: NotRequired[float]
+    """Percent, over 24 hours"""
     priceChangePercentage30d: NotRequired[float]
+    """Percent, over 30 days"""
     priceChangePercentage60d: NotRequired[float]
+    """Percent, over 60 days"""
     priceChangePercentage7d: NotRequired[float]
+    """Percent, over 7 days"""
     priceSource: NotRequired[str]
     """median of our venues, or the reference source of the price of a coin that none of them trades"""
     providers: int
     """Venues that the newest price is computed from"""
     supplySource: NotRequired[str]
+    """Slug of the source of all supplies"""
     symbol: str
     """Lower case"""
     totalSupply: NotRequired[float]
+    """Units in existence"""
     totalVolume: NotRequired[float]
     """Within 24 hours"""
     volumeToMarketCap: NotRequired[float]
@@ -627,14 +780,18 @@ class CoinsStatistics(TypedDict):
 
 class CoinsStatisticsBody(TypedDict):
     data: CoinsStatistics
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsStatisticsMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsStatisticsMeta(TypedDict):
     isStale: NotRequired[bool]
     """The newest minute of these numbers ended more than three minutes ago"""
     lastUpdated: NotRequired[str]
+    """The same as data.lastUpdated"""
     ownChanges: NotRequired[list[str]]
     """Periods whose change is computed from our candles; the others are as reported by the source"""
     reason: NotRequired[str]
@@ -643,6 +800,7 @@ class CoinsStatisticsMeta(TypedDict):
 
 class CoinsStats(TypedDict):
     categories: int
+    """Number of categories of these coins"""
     detailedCoins: int
     """With details"""
     pricedCoins: int
@@ -652,16 +810,21 @@ class CoinsStats(TypedDict):
     timestamp: NotRequired[str]
     """End of the newest folded minute"""
     totalCoins: int
+    """All coins of the catalog"""
 
 
 class CoinsStatsBody(TypedDict):
     data: CoinsStats
+    """The answer"""
 
 
 class CoinsTableBody(TypedDict):
     data: list[CoinsTableRow]
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsTableMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsTableMeta(TypedDict):
@@ -674,37 +837,60 @@ class CoinsTableMeta(TypedDict):
     lastUpdated: NotRequired[str]
     """Log time up to which the view behind this response is complete"""
     order: str
+    """Sort key"""
     orderDir: str
+    """Sort direction: asc or desc"""
     page: int
+    """Page number, from 1"""
     perPage: int
+    """Rows per page"""
     reason: NotRequired[str]
     """Why the list is empty"""
     total: int
     """Number of coins on all pages"""
     totalPages: int
+    """Number of pages"""
 
 
 class CoinsTableRow(TypedDict):
     ath: NotRequired[float]
+    """Highest price ever, USD; absent if no source states one"""
     atl: NotRequired[float]
+    """Lowest price ever, USD; absent if no source states one"""
     circulatingSupply: NotRequired[float]
+    """Units in circulation"""
     currentPrice: float
+    """USD"""
     fullyDilutedValuation: NotRequired[float]
+    """Price times maximum supply, or total supply if that is unknown, USD"""
     high24h: NotRequired[float]
+    """Highest price of the last 24 hours, USD"""
     id: str
+    """Id of the coin"""
     imageUrl: NotRequired[str]
+    """URL of the coin's logo"""
     lastUpdated: str
+    """End of the last minute in which the row changed"""
     low24h: NotRequired[float]
+    """Lowest price of the last 24 hours, USD"""
     marketCap: NotRequired[float]
+    """Price times circulating supply, USD"""
     marketCapRank: NotRequired[int]
+    """Rank by market cap; 1 is the largest"""
     maxSupply: NotRequired[float | None]
     """null if unlimited"""
     name: str
+    """Name of the coin"""
     priceChange24h: NotRequired[float]
+    """Change within 24 hours, USD"""
     priceChangePercentage1h: NotRequired[float]
+    """Percent, over 1 hour"""
     priceChangePercentage24h: NotRequired[float]
+    """Percent, over 24 hours"""
     priceChangePercentage30d: NotRequired[float]
+    """Percent, over 30 days"""
     priceChangePercentage7d: NotRequired[float]
+    """Percent, over 7 days"""
     priceSource: str
     """median of our venues, or the reference source of the price of a coin that none of them trades"""
     sparkline7d: NotRequired[list[float]]
@@ -714,22 +900,29 @@ class CoinsTableRow(TypedDict):
     symbol: str
     """Lower case"""
     totalSupply: NotRequired[float]
+    """Units in existence"""
     totalVolume: NotRequired[float]
+    """USD, 24 hours"""
 
 
 class CoinsTopBody(TypedDict):
     coins: list[CoinsTopCoin]
     """Sorted by rank"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsListMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsTopCoin(TypedDict):
     id: str
+    """Id of the coin"""
     imageUrl: NotRequired[str]
+    """URL of the coin's logo"""
     marketCap: NotRequired[float]
     """USD"""
     name: str
+    """Name of the coin"""
     price: NotRequired[float]
     """USD"""
     priceChangePercentage24h: NotRequired[float]
@@ -748,15 +941,20 @@ class CoinsTrendingBody(TypedDict):
     coins: list[CoinsTrendingCoin]
     """Largest 24-hour gain first"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsListMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CoinsTrendingCoin(TypedDict):
     id: str
+    """Id of the coin"""
     imageUrl: NotRequired[str]
+    """URL of the coin's logo"""
     marketCap: NotRequired[float]
     """USD"""
     name: str
+    """Name of the coin"""
     price: NotRequired[float]
     """USD"""
     priceChangePercentage24h: float
@@ -777,13 +975,16 @@ class CoinsWithRatesBody(TypedDict):
     coins: list[CoinsRatedCoin]
     """Sorted by rank"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: CoinsListMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class CorrectionsBody(TypedDict):
     corrections: list[CorrectionsCorrection]
     """The last one first"""
     meta: CorrectionsMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 CorrectionsCorrection = TypedDict("CorrectionsCorrection", {"author": "str", "evidence": "NotRequired[str]", "from": "NotRequired[str]", "id": "str", "kind": "Literal['exclude', 'withdraw']", "reason": "str", "symbol": "NotRequired[str]", "time": "str", "to": "NotRequired[str]", "venue": "NotRequired[str]", "withdrawnBy": "NotRequired[str]", "withdraws": "NotRequired[str]"})
@@ -818,10 +1019,13 @@ class EarnBenchmark(TypedDict):
     median: NotRequired[float]
     """Over providers, one rate each; absent if none is accepted"""
     methodologyVersion: int
+    """Version of the formulas that the values were computed by"""
     providerCount: int
+    """Number of providers with an accepted rate"""
     provisional: bool
     """There is no fixing yet: the figures are current ones"""
     segment: Literal['overall', 'cefi', 'defi']
+    """Providers that are included: overall is all, cefi exchanges, defi protocols"""
     tvl: NotRequired[float]
     """USD; total weight of tvlWeighted"""
     tvlWeighted: NotRequired[float]
@@ -830,8 +1034,11 @@ class EarnBenchmark(TypedDict):
 
 class EarnBenchmarkBody(TypedDict):
     data: EarnBenchmark
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: EarnBenchmarkMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class EarnBenchmarkMeta(TypedDict):
@@ -840,9 +1047,11 @@ class EarnBenchmarkMeta(TypedDict):
     count: int
     """Rows returned"""
     dataAge: str
+    """Age of the data, in words; unknown if there is none"""
     isCritical: bool
     """Older than two hours"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdate: NotRequired[str]
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
     lastUpdated: NotRequired[str]
@@ -851,8 +1060,11 @@ class EarnBenchmarkMeta(TypedDict):
 
 class EarnCeFiPart(TypedDict):
     median: NotRequired[float]
+    """Over exchanges, one rate each, percent per year; absent if none is accepted"""
     providerCount: int
+    """Number of exchanges with an accepted rate"""
     tvlWeighted: NotRequired[float]
+    """Mean weighted by TVL over exchanges that report one, percent per year; absent if none does"""
 
 
 class EarnChange(TypedDict):
@@ -861,11 +1073,17 @@ class EarnChange(TypedDict):
     before: NotRequired[str]
     """Absent if there was none"""
     category: Literal['lending', 'staking']
+    """Whether the coin is lent or staked"""
     coinId: str
+    """Id of the coin"""
     field: Literal['status', 'cap', 'min', 'lockup', 'notice', 'tiers', 'payout', 'promo', 'countries']
+    """The term that changed; of tiers only the bounds are compared"""
     productId: str
+    """The product, as provider:coin:category"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     symbol: str
+    """Symbol of the coin"""
     time: str
     """End of the minute in which it was reported"""
     variantId: NotRequired[str]
@@ -876,6 +1094,7 @@ class EarnChangesBody(TypedDict):
     changes: list[EarnChange]
     """Newest first"""
     meta: EarnChangesMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class EarnChangesMeta(TypedDict):
@@ -886,39 +1105,54 @@ class EarnChangesMeta(TypedDict):
     lastUpdated: NotRequired[str]
     """Log time up to which the view behind this response is complete"""
     since: str
+    """Start of the range"""
     truncated: NotRequired[bool]
     """There are further, older changes in the range"""
 
 
 class EarnCorrection(TypedDict):
     reason: str
+    """Why the fixing was corrected"""
     revision: int
+    """Number of the correction of this fixing, from 1"""
     supersedes: str
+    """The fixing that it supersedes, as date/segment/revision"""
     writtenAt: str
+    """End of the minute in which the correction was written"""
 
 
 class EarnCountries(TypedDict):
     allow: list[str]
+    """Only these countries, by ISO 3166 code, without those in deny; empty for all"""
     deny: list[str]
+    """Not these countries, by ISO 3166 code"""
 
 
 class EarnCurrentPart(TypedDict):
     median: NotRequired[float]
+    """Over the providers of the segment, one rate each, percent per year; absent if none is accepted"""
     providerCount: int
+    """Number of providers of the segment with an accepted rate"""
     tvlWeighted: NotRequired[float]
+    """Mean weighted by TVL over providers that report one, percent per year; absent if none does"""
 
 
 class EarnDayRate(TypedDict):
     date: str
+    """Day (UTC) that begins with the fixing"""
     supersedes: NotRequired[str]
     """The fixing that this correction supersedes, as date/segment/revision"""
     value: float
+    """Median of the fixing, percent per year"""
 
 
 class EarnDeFiPart(TypedDict):
     median: NotRequired[float]
+    """Over protocols, one rate each, percent per year; absent if none is accepted"""
     providerCount: int
+    """Number of protocols with an accepted rate"""
     tvlWeighted: NotRequired[float]
+    """Mean weighted by TVL over protocols that report one, percent per year; absent if none does"""
 
 
 EarnDelta = TypedDict("EarnDelta", {"1d": "NotRequired[float]", "30d": "NotRequired[float]", "7d": "NotRequired[float]"})
@@ -930,36 +1164,49 @@ class EarnListMeta(TypedDict):
     count: int
     """Rows returned"""
     dataAge: str
+    """Age of the data, in words; unknown if there is none"""
     isCritical: bool
     """Older than two hours"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdate: NotRequired[str]
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
     lastUpdated: NotRequired[str]
     """Log time up to which the view behind this response is complete"""
     offset: int
+    """Products that were skipped"""
     total: int
     """Number of products without limit and offset"""
 
 
 class EarnProduct(TypedDict):
     category: Literal['lending', 'staking']
+    """Whether the coin is lent or staked"""
     coinId: str
+    """Id of the coin"""
     productId: str
+    """provider:coin:category; never changes"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     providerName: NotRequired[str]
+    """Name of the provider"""
     segment: Literal['cefi', 'defi']
+    """cefi: an exchange; defi: any other provider"""
     status: Literal['open', 'silent', 'closed']
     """silent: its source no longer responds"""
     symbol: str
+    """Symbol of the coin"""
     variants: list[EarnVariant]
     """Open ones first, sorted by confidence, then by rate"""
 
 
 class EarnProductBody(TypedDict):
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: EarnProductMeta
+    """About this response: its rows, their age, and limits that were applied"""
     product: EarnProduct
+    """The product with its variants"""
 
 
 class EarnProductMeta(TypedDict):
@@ -971,8 +1218,11 @@ class EarnProductMeta(TypedDict):
 
 class EarnProductsBody(TypedDict):
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: EarnListMeta
+    """About this response: its rows, their age, and limits that were applied"""
     products: list[EarnProduct]
+    """Open ones first, sorted by confidence, then by rate"""
 
 
 EarnTier = TypedDict("EarnTier", {"apr": "float", "from": "float", "rate": "float", "to": "NotRequired[float]"})
@@ -980,28 +1230,37 @@ EarnTier = TypedDict("EarnTier", {"apr": "float", "from": "float", "rate": "floa
 
 class EarnVariant(TypedDict):
     apr: float
+    """Percent per year, not compounded (APR); equal to apy if the source reported an APY"""
     apy: float
+    """Percent per year, compounded (APY)"""
     baseRate: float
     """Without rewards in other tokens; the lowest of the tiers"""
     cap: NotRequired[float]
     """Units of the coin; for protocols, the remaining capacity"""
     chain: NotRequired[str]
+    """Blockchain, as the source names it; absent off chain"""
     collection: Literal['api']
+    """How it was read: api, from an interface of the source"""
     compounding: NotRequired[str]
     """Assumed compounding frequency of an APR; absent if the source reported an APY"""
     confidence: float
     """0 to 1"""
     countries: EarnCountries
+    """As reported by the source, and by the terms of the exchange; both empty where neither states any"""
     lockupDays: NotRequired[float]
+    """Days for which a deposit is bound"""
     maxRate: float
     """The highest of the tiers"""
     minDeposit: NotRequired[float]
     """Units of the coin"""
     name: NotRequired[str]
+    """What the source calls the product"""
     payout: NotRequired[str]
+    """How often earnings are paid, as the source states it, such as daily"""
     pool: NotRequired[str]
     """The product's id at the source"""
     promo: bool
+    """Offered for a limited time or to some users"""
     rate: float
     """Percent per year, compounded (APY); equal to apy"""
     rewardRate: NotRequired[float]
@@ -1009,12 +1268,15 @@ class EarnVariant(TypedDict):
     source: str
     """The source that reported it"""
     status: Literal['open', 'silent', 'replaced', 'closed']
+    """silent: its source no longer responds; replaced: now under another source or coin; closed: no longer offered"""
     term: NotRequired[str]
     """flexible, or a number of days such as 30d"""
     tiers: list[EarnTier]
+    """Rates of parts of the amount; empty if the source reports none"""
     tvl: NotRequired[float]
     """USD"""
     variantId: str
+    """source:pool or source:pool:term; never changes"""
     verifiedAt: str
     """When the source last reported it; updated at least hourly"""
     withdrawalNotice: NotRequired[float]
@@ -1023,6 +1285,7 @@ class EarnVariant(TypedDict):
 
 class ErrorBody(TypedDict):
     error: ErrorDetail
+    """What went wrong"""
 
 
 class ErrorDetail(TypedDict):
@@ -1054,7 +1317,9 @@ class ErrorDetail(TypedDict):
 
 class ExplainBody(TypedDict):
     data: ExplainNode
+    """The answer"""
     meta: ExplainMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class ExplainInlined(TypedDict):
@@ -1068,6 +1333,7 @@ class ExplainInlined(TypedDict):
 
 class ExplainLeftOut(TypedDict):
     count: int
+    """Number of inputs that are not shown"""
     sum: NotRequired[float]
     """Of their values, if the method adds them"""
 
@@ -1085,7 +1351,9 @@ class ExplainMethod(TypedDict):
     formula: str
     """In terms of the inputs"""
     name: str
+    """Name of the rule"""
     version: int
+    """Version of the rule"""
 
 
 class ExplainNode(TypedDict):
@@ -1123,47 +1391,61 @@ class ExplainPlace(TypedDict):
     href: str
     """Where the record is answered"""
     offset: int
+    """Offset of the record in its partition"""
     partition: int
+    """Partition of the topic"""
     topic: str
+    """Topic of the log"""
 
 
 class FiatAttribution(TypedDict):
     source: str
+    """Slug of the source"""
     text: str
+    """Attribution to show"""
 
 
 class FiatCurrency(TypedDict):
     coinType: Literal['fiat']
+    """Always fiat"""
     createdAt: NotRequired[str]
     """When a source first reported a rate for this currency"""
     exchangeRate: float
     """Units of the currency per US dollar: the median of the accepted sources"""
     id: str
+    """Currency code in lower case"""
     isStale: bool
     """No source has a fresh rate; this is the newest known one"""
     lastFiatSync: NotRequired[str]
     """When a source of exchange rates was last polled"""
     name: str
+    """Name of the currency"""
     sources: list[str]
     """Accepted sources; empty for the US dollar itself"""
     symbol: str
+    """Currency code (ISO 4217)"""
     updatedAt: str
     """Time of the newest accepted rate; for a daily rate, the start of its day"""
 
 
 class FiatCurrencyBody(TypedDict):
     data: FiatDetailedCurrency
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: FiatMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class FiatDetailedCurrency(TypedDict):
     coinType: Literal['fiat']
+    """Always fiat"""
     createdAt: NotRequired[str]
     """When a source first reported a rate for this currency"""
     exchangeRate: float
     """Units of the currency per US dollar: the median of the accepted sources"""
     id: str
+    """Currency code in lower case"""
     inputs: list[FiatInput]
     """The rate of each source, accepted or not"""
     isStale: bool
@@ -1171,15 +1453,18 @@ class FiatDetailedCurrency(TypedDict):
     lastFiatSync: NotRequired[str]
     """When a source of exchange rates was last polled"""
     name: str
+    """Name of the currency"""
     sources: list[str]
     """Accepted sources; empty for the US dollar itself"""
     symbol: str
+    """Currency code (ISO 4217)"""
     updatedAt: str
     """Time of the newest accepted rate; for a daily rate, the start of its day"""
 
 
 class FiatInput(TypedDict):
     accepted: bool
+    """Whether it counts in the exchange rate"""
     attribution: NotRequired[str]
     """Attribution to show with the rate"""
     daily: bool
@@ -1195,20 +1480,27 @@ class FiatInput(TypedDict):
     themselves
     """
     source: str
+    """Slug of the source"""
     updatedAt: str
+    """Time of the rate; for a daily rate, the start of its day"""
 
 
 class FiatList(TypedDict):
     baseCurrency: Literal['USD']
+    """Rates are per one unit of this currency"""
     count: int
+    """Number of rows in this response"""
     currencies: list[FiatCurrency]
     """Sorted by code"""
 
 
 class FiatListBody(TypedDict):
     data: FiatList
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: FiatMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class FiatMeta(TypedDict):
@@ -1224,7 +1516,9 @@ class FiatMeta(TypedDict):
 
 class FiatRates(TypedDict):
     baseCurrency: Literal['USD']
+    """Rates are per one unit of this currency"""
     count: int
+    """Number of rows in this response"""
     rates: dict[str, float]
     """Units per US dollar, by currency code"""
     timestamp: str
@@ -1233,8 +1527,11 @@ class FiatRates(TypedDict):
 
 class FiatRatesBody(TypedDict):
     data: FiatRates
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: FiatMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class FiatStats(TypedDict):
@@ -1243,11 +1540,14 @@ class FiatStats(TypedDict):
     staleCurrencies: int
     """Currencies for which no source has a fresh rate"""
     totalCurrencies: int
+    """Number of currencies with a rate, the US dollar among them"""
 
 
 class FiatStatsBody(TypedDict):
     data: FiatStats
+    """The answer"""
     meta: Meta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class FiatStatus(TypedDict):
@@ -1260,26 +1560,34 @@ class FiatStatus(TypedDict):
     nextSync: NotRequired[str]
     """lastSync plus the interval"""
     statistics: FiatStats
+    """Number of currencies, and time of the newest rate"""
 
 
 class FiatStatusBody(TypedDict):
     data: FiatStatus
+    """The answer"""
     meta: Meta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsBorrowedAsset(TypedDict):
     borrowApy: NotRequired[float]
     """Percent"""
     coinId: str
+    """Id of the coin"""
     debt: float
     """USD"""
     symbol: str
+    """Symbol of the coin"""
 
 
 class GlobalstatsDefiBody(TypedDict):
     data: GlobalstatsDefiOverview
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: AgeMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsDefiBorrowing(TypedDict):
@@ -1305,8 +1613,11 @@ class GlobalstatsDefiBorrowing(TypedDict):
 
 class GlobalstatsDefiBorrowingBody(TypedDict):
     data: GlobalstatsDefiBorrowing
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: AgeMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsDefiCreditor(TypedDict):
@@ -1321,7 +1632,9 @@ class GlobalstatsDefiCreditor(TypedDict):
     marketShare: NotRequired[float]
     """Percent of totalDebt"""
     name: str
+    """Name of the protocol"""
     slug: str
+    """Slug of the protocol"""
 
 
 class GlobalstatsDefiLender(TypedDict):
@@ -1336,7 +1649,9 @@ class GlobalstatsDefiLender(TypedDict):
     marketShare: NotRequired[float]
     """Percent of totalTvl"""
     name: str
+    """Name of the protocol"""
     slug: str
+    """Slug of the protocol"""
     supplyApy: NotRequired[float]
     """Percent"""
     tvl: float
@@ -1353,6 +1668,7 @@ class GlobalstatsDefiLending(TypedDict):
     byAsset: list[GlobalstatsLentAsset]
     """The 50 coins with the largest amount supplied, over accepted rates"""
     medianSupplyApy: NotRequired[float]
+    """Each rate counted once, percent"""
     protocolCount: int
     """Number of lending protocols"""
     timestamp: int
@@ -1371,8 +1687,11 @@ class GlobalstatsDefiLending(TypedDict):
 
 class GlobalstatsDefiLendingBody(TypedDict):
     data: GlobalstatsDefiLending
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: AgeMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsDefiOverview(TypedDict):
@@ -1416,7 +1735,9 @@ class GlobalstatsDefiStaker(TypedDict):
     marketShare: NotRequired[float]
     """Percent of totalStaked"""
     name: str
+    """Name of the protocol"""
     slug: str
+    """Slug of the protocol"""
     symbol: NotRequired[str]
     """Of the protocol's own token"""
     tvl: float
@@ -1444,14 +1765,18 @@ class GlobalstatsDefiStaking(TypedDict):
 
 class GlobalstatsDefiStakingBody(TypedDict):
     data: GlobalstatsDefiStaking
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: AgeMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsFearGreed(TypedDict):
     attribution: NotRequired[str]
     """Attribution to show with the value"""
     classification: str
+    """The value in words, from Extreme Fear to Extreme Greed"""
     computed: NotRequired[GlobalstatsOwnFearGreed]
     """Computed index of the last minute"""
     history: list[GlobalstatsPoint]
@@ -1470,19 +1795,26 @@ class GlobalstatsFearGreed(TypedDict):
 
 class GlobalstatsFearGreedBody(TypedDict):
     data: GlobalstatsFearGreed
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
 
 
 class GlobalstatsFlatMover(TypedDict):
     id: str
+    """Id of the coin"""
     isGainer: bool
+    """Whether the coin rose; false if it fell"""
     lastUpdated: NotRequired[str]
     """Time of the price"""
     logo: NotRequired[str]
+    """URL of the coin's logo; absent if none is known"""
     marketCap: NotRequired[float]
     """USD"""
     marketCapRank: int
+    """Rank by market cap; 1 is the largest"""
     name: str
+    """Name of the coin"""
     price: float
     """USD"""
     priceChange24h: float
@@ -1494,6 +1826,7 @@ class GlobalstatsFlatMover(TypedDict):
     slug: str
     """Equal to id"""
     symbol: str
+    """Symbol of the coin, in lower case"""
     volume24h: NotRequired[float]
     """USD"""
 
@@ -1502,7 +1835,9 @@ class GlobalstatsFlatSegment(TypedDict):
     minVolume: int
     """Minimum volume of 24 hours, USD, as asked for"""
     movers: list[GlobalstatsFlatMover]
+    """Gainers, largest gain first, then losers, largest loss first"""
     rankRange: str
+    """Ranks by market cap that are included: always 1-250"""
     timestamp: int
     """Unix seconds"""
     totalGainers: int
@@ -1513,17 +1848,22 @@ class GlobalstatsFlatSegment(TypedDict):
 
 class GlobalstatsHistoryBody(TypedDict):
     data: GlobalstatsMetricHistory
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: GlobalstatsSeriesMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsLentAsset(TypedDict):
     borrowApy: NotRequired[float]
     """Percent"""
     coinId: str
+    """Id of the coin"""
     supplyApy: NotRequired[float]
     """Percent"""
     symbol: str
+    """Symbol of the coin"""
     tvl: float
     """USD supplied"""
 
@@ -1534,9 +1874,11 @@ class GlobalstatsMeta(TypedDict):
     count: int
     """Rows returned"""
     dataAge: str
+    """Age of the data, in words; unknown if there is none"""
     isCritical: bool
     """Older than two hours"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdate: NotRequired[str]
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
     lastUpdated: NotRequired[str]
@@ -1547,13 +1889,17 @@ class GlobalstatsMetricCandle(TypedDict):
     avg: float
     """Mean of the samples"""
     close: float
+    """Last value of the interval"""
     coverage: NotRequired[float]
     """For backfilled values, percent: the share of today's total market cap held by the coins in the source's history; for DeFi,
     the source's newest total as a share of ours. Where it is below 100, totals are too low and dominances too high
     """
     high: float
+    """Highest value of the interval"""
     low: float
+    """Lowest value of the interval"""
     open: float
+    """First value of the interval"""
     origin: NotRequired[Literal['backfill']]
     """backfill: nothing was measured in this step and the value was read from a source's history (market metrics: its largest
     coins only; DeFi: the source's own selection of protocols). Absent for measured values
@@ -1568,18 +1914,24 @@ class GlobalstatsMetricCandle(TypedDict):
 
 class GlobalstatsMetricHistory(TypedDict):
     granularity: Literal['5m', '1h', '4h']
+    """Step between points"""
     history: list[GlobalstatsMetricPoint]
     """Oldest first: the last value of each step; steps without a value are left out"""
     metricType: str
+    """The metric that was asked for"""
     period: Literal['24h', '7d', '30d']
+    """The period that was asked for, up to the newest minute"""
 
 
 class GlobalstatsMetricOHLC(TypedDict):
     granularity: Literal['hourly', 'daily']
+    """Step between points"""
     metricType: str
+    """The metric that was asked for"""
     ohlc: list[GlobalstatsMetricCandle]
     """Oldest first, up to the current step; steps without a value are left out"""
     period: Literal['24h', '7d', '30d']
+    """The period that was asked for, up to the newest minute"""
 
 
 class GlobalstatsMetricPoint(TypedDict):
@@ -1599,6 +1951,7 @@ class GlobalstatsMetricPoint(TypedDict):
 
 class GlobalstatsMetrics(TypedDict):
     _meta: AgeMeta
+    """Age of the data"""
     activeCoins: int
     """Number of coins included"""
     activeMarkets: int
@@ -1629,18 +1982,24 @@ class GlobalstatsMetrics(TypedDict):
 
 class GlobalstatsMetricsBody(TypedDict):
     data: GlobalstatsMetrics
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
 
 
 class GlobalstatsMover(TypedDict):
     id: str
+    """Id of the coin"""
     lastUpdated: NotRequired[str]
     """Time of the price"""
     logo: NotRequired[str]
+    """URL of the coin's logo; absent if none is known"""
     marketCap: NotRequired[float]
     """USD"""
     marketCapRank: int
+    """Rank by market cap; 1 is the largest"""
     name: str
+    """Name of the coin"""
     price: float
     """USD"""
     priceChange24h: float
@@ -1652,36 +2011,49 @@ class GlobalstatsMover(TypedDict):
     slug: str
     """Equal to id"""
     symbol: str
+    """Symbol of the coin, in lower case"""
     volume24h: NotRequired[float]
     """USD"""
 
 
 class GlobalstatsMoversBody(TypedDict):
     data: GlobalstatsMoversData
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: GlobalstatsMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsMoversData(TypedDict):
     movers: list[GlobalstatsSegment]
+    """Segments by rank, each with its gainers and losers"""
     segments: int
+    """Number of segments"""
     timestamp: int
     """Unix seconds"""
 
 
 class GlobalstatsMoversOfBody(TypedDict):
     data: GlobalstatsSegment | GlobalstatsFlatSegment | GlobalstatsMoversData
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: GlobalstatsMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsMoversToolBody(TypedDict):
     gainers: list[GlobalstatsMover]
+    """Largest gain first"""
     losers: list[GlobalstatsMover]
+    """Largest loss first"""
     meta: GlobalstatsMeta
+    """About this response: its rows, their age, and limits that were applied"""
     minVolume: int
     """Minimum volume of 24 hours, USD, as asked for"""
     rankRange: str
+    """Ranks by market cap that are included; all for every ranked coin"""
     timestamp: int
     """Unix seconds"""
     totalGainers: int
@@ -1692,22 +2064,29 @@ class GlobalstatsMoversToolBody(TypedDict):
 
 class GlobalstatsOHLCBody(TypedDict):
     data: GlobalstatsMetricOHLC
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: GlobalstatsSeriesMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsOwnFearGreed(TypedDict):
     classification: str
+    """The value in words, from Extreme Fear to Extreme Greed"""
     components: dict[str, float]
     """Each from 0 to 100"""
     timestamp: int
     """Unix seconds"""
     value: int
+    """0 to 100"""
 
 
 class GlobalstatsPoint(TypedDict):
     timestamp: str
+    """Start of the day that the value is of"""
     value: float
+    """0 to 100"""
 
 
 class GlobalstatsSegment(TypedDict):
@@ -1718,6 +2097,7 @@ class GlobalstatsSegment(TypedDict):
     minVolume: int
     """Minimum volume of 24 hours, USD, as asked for"""
     rankRange: str
+    """Ranks by market cap that are included; all for every ranked coin"""
     timestamp: int
     """Unix seconds"""
     totalGainers: int
@@ -1730,6 +2110,7 @@ class GlobalstatsSentiment(TypedDict):
     averageChange24h: NotRequired[float]
     """Percent; absent if no change is known"""
     classification: Literal['very bullish', 'bullish', 'neutral', 'bearish', 'very bearish']
+    """sentimentRatio in words: neutral between 0.45 and 0.55; very up to 0.25 and from 0.75"""
     medianChange24h: NotRequired[float]
     """Percent; absent if no change is known"""
     moved: int
@@ -1741,6 +2122,7 @@ class GlobalstatsSentiment(TypedDict):
     positive: int
     """Coins that rose"""
     rankRange: str
+    """Ranks by market cap that are included; all for every ranked coin"""
     sentimentRatio: float
     """0 to 1: rising coins as a share of those that rose or fell; 0.5 if none did"""
     timestamp: int
@@ -1751,23 +2133,31 @@ class GlobalstatsSentiment(TypedDict):
 
 class GlobalstatsSentimentBody(TypedDict):
     data: GlobalstatsSentimentData
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: GlobalstatsMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsSentimentData(TypedDict):
     overall: NotRequired[GlobalstatsSentiment]
     """All ranked coins"""
     segments: int
+    """Number of segments, without overall"""
     sentiment: list[GlobalstatsSentiment]
+    """Segments by rank"""
     timestamp: int
     """Unix seconds"""
 
 
 class GlobalstatsSentimentOfBody(TypedDict):
     data: GlobalstatsSentiment | GlobalstatsSentimentData
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: GlobalstatsMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class GlobalstatsSeriesMeta(TypedDict):
@@ -1778,9 +2168,11 @@ class GlobalstatsSeriesMeta(TypedDict):
     count: int
     """Rows returned"""
     dataAge: str
+    """Age of the data, in words; unknown if there is none"""
     isCritical: bool
     """Older than two hours"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdate: NotRequired[str]
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
     lastUpdated: NotRequired[str]
@@ -1791,6 +2183,7 @@ class GlobalstatsStakedChain(TypedDict):
     apy: NotRequired[float]
     """Percent"""
     chain: str
+    """Name of the chain"""
     coinId: NotRequired[str]
     """The chain's own coin"""
     share: NotRequired[float]
@@ -1803,39 +2196,53 @@ class GlobalstatsStakedChain(TypedDict):
 
 class GlobalstatsSummary(TypedDict):
     _meta: AgeMeta
+    """Age of the data"""
     btcDominance: float
     """Percent of the total market cap"""
     ethDominance: float
     """Percent of the total market cap"""
     fearGreed: NotRequired[GlobalstatsFearGreed]
+    """Fear and greed index; absent before its first value"""
     metrics: GlobalstatsMetrics
+    """Totals and dominance of the whole market"""
     movers: GlobalstatsSummaryMovers
+    """Largest gainers and losers within 24 hours, by rank segment"""
     sentiment: GlobalstatsSummarySentiment
+    """Number of coins that rose and fell within 24 hours, by rank segment"""
     timestamp: int
     """Unix seconds"""
     totalMarketCapUsd: float
+    """USD"""
     trend24h: NotRequired[float]
     """Change of the market cap as a fraction: 0.02 is +2%"""
     volume24hUsd: float
+    """USD"""
 
 
 class GlobalstatsSummaryBody(TypedDict):
     data: GlobalstatsSummary
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
 
 
 class GlobalstatsSummaryMovers(TypedDict):
     data: list[GlobalstatsSegment]
+    """Segments by rank, each with at most 10 gainers and 10 losers"""
     segments: int
+    """Number of segments"""
 
 
 class GlobalstatsSummarySentiment(TypedDict):
     data: list[GlobalstatsSentiment]
+    """Segments by rank"""
     segments: int
+    """Number of segments"""
 
 
 class GlobalstatsSummaryToolBody(TypedDict):
     _meta: AgeMeta
+    """Age of the data"""
     btcDominance: float
     """Percent of the total market cap"""
     ethDominance: float
@@ -1843,9 +2250,11 @@ class GlobalstatsSummaryToolBody(TypedDict):
     timestamp: int
     """Unix seconds"""
     totalMarketCapUsd: float
+    """USD"""
     trend24h: NotRequired[float]
     """Change of the market cap as a fraction: 0.02 is +2%"""
     volume24hUsd: float
+    """USD"""
 
 
 class MessageAuth(TypedDict):
@@ -2191,6 +2600,7 @@ class Meta(TypedDict):
 
 class PricesAggregated(TypedDict):
     coinId: str
+    """Id of the coin"""
     confidence: NotRequired[float]
     """Half width of the confidence interval, in the currency of the price; absent if priceSource is not median"""
     isCritical: bool
@@ -2198,9 +2608,11 @@ class PricesAggregated(TypedDict):
     isStale: bool
     """Older than 30 s by the server's clock (reference sources: 15 minutes), or retained for the given reason"""
     max: float
+    """Highest accepted price, in the currency of the price; equal to price if priceSource is not median"""
     median: float
     """Equal to price"""
     min: float
+    """Lowest accepted price, in the currency of the price; equal to price if priceSource is not median"""
     price: float
     """The median over the accepted providers, or the price of priceSource; in USD unless vs is given"""
     priceSource: str
@@ -2216,6 +2628,7 @@ class PricesAggregated(TypedDict):
     source: str
     """The accepted provider nearest to the price, or priceSource if that is not median"""
     symbol: str
+    """Symbol of the coin, upper case"""
     timestamp: str
     """The evaluated second, or the time of the price of priceSource"""
     volume24h: NotRequired[float]
@@ -2224,22 +2637,30 @@ class PricesAggregated(TypedDict):
 
 class PricesExplainBody(TypedDict):
     data: PricesExplanation
+    """The answer"""
 
 
 class PricesExplanation(TypedDict):
     accepted: list[str]
     """Providers with an accepted price"""
     asOf: str
+    """The requested point in time of the explain operation, else the same as timestamp"""
     coinId: str
+    """Id of the coin"""
     confidence: float
+    """Half width of the confidence interval, USD"""
     confidenceInterval: list[float]
+    """Lower and upper bound, USD: price minus and plus confidence"""
     inputs: list[PricesInput]
+    """Markets that were received within 120 seconds before, by provider"""
     median0: float
     """The first median, against which outliers are measured"""
     method: Literal['median']
+    """The price is the median over the accepted providers"""
     methodVersion: int
     """Version of the rule that computed this price; may be older than the current version"""
     price: float
+    """USD; as published or, with region, recomputed from that country's providers"""
     published: NotRequired[str]
     """When it was written, in log time; absent if it was written by a version that did not record this"""
     recomputed: NotRequired[float]
@@ -2251,70 +2672,98 @@ class PricesExplanation(TypedDict):
     reproduced: bool
     """Whether recomputing gave the same price. False means a defect of this service, or a price written by a newer version of it"""
     score: float
+    """0 to 1; lowered by few, rejected or old inputs and by a wide confidence interval"""
     symbol: str
+    """Symbol of the coin, upper case"""
     timestamp: str
     """The evaluated second"""
     view: PricesView
+    """Which version of the logic made the price, and what triggered it"""
 
 
 class PricesInput(TypedDict):
     accepted: bool
+    """Whether it contributed to the price"""
     ageMs: int
     """Age when the price was computed"""
     ask: NotRequired[float]
+    """In the quote asset; absent if it was too old to count"""
     basis: NotRequired[str]
+    """What raw was taken from: last, bid, ask or mid"""
     bid: NotRequired[float]
+    """In the quote asset; absent if it was too old to count"""
     deviationPct: NotRequired[float]
+    """Deviation from the first median, percent; only for the input that represents the provider"""
     freshForMs: NotRequired[int]
     """How long an input of the market is used after it was received; depends on how often the market updates"""
     last: NotRequired[float]
+    """Last trade price, in the quote asset; absent if it was too old to count"""
     observedAt: NotRequired[str]
     """Event time, by the venue's clock"""
     offset: PricesPosition
     """Position of its newest tick in the log"""
     priceUsd: NotRequired[float]
+    """raw in USD; absent if it could not be converted"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     quote: str
     """Quote asset: symbol of a coin or code of a currency"""
     quoteCoinId: NotRequired[str]
     """Coin id of the quote asset, if it is a coin"""
     rateUsed: NotRequired[float]
+    """USD per unit of the quote asset"""
     raw: NotRequired[float]
+    """What the market contributes, in the quote asset; absent if it has no usable value"""
     reason: NotRequired[str]
+    """Why it was rejected: silent, crossed, wide, no_rate, other_market, outlier or excluded"""
     receivedAt: NotRequired[str]
+    """When data of the market was last received"""
     venueSymbol: str
+    """As spelled by the exchange"""
     weight: float
+    """1 divided by the number of accepted providers; 0 if rejected"""
 
 
 class PricesListBody(TypedDict):
     meta: PricesListMeta
+    """About this response: its rows, their age, and limits that were applied"""
     prices: list[PricesListEntry]
+    """In request order, each coin once"""
 
 
 class PricesListEntry(TypedDict):
     alternatives: NotRequired[list[ViewsAlternative]]
+    """Other coins that the name may mean, the largest first"""
     ambiguous: NotRequired[bool]
     """The name is ambiguous: other coins match it too"""
     coinId: str
+    """Id of the coin"""
     confidence: NotRequired[float]
     """Half width of the confidence interval, USD; absent if priceSource is not median"""
     explain: NotRequired[PricesExplanation]
     """For prices computed from venues"""
     isCritical: bool
+    """The data is older than two hours, or there is none"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     price: NotRequired[float]
     """In the currency vs; absent if its exchange rate is unknown"""
     priceSource: str
     """median: computed from venues; else the reference source of the price, if no venue provides one"""
     priceUsd: float
+    """USD"""
     providers: NotRequired[int]
     """Number of accepted providers; absent if priceSource is not median"""
     reason: NotRequired[str]
+    """Why the last price was retained: no_fresh_inputs or no_consensus"""
     rejected: NotRequired[int]
     """Number of rejected providers; absent if priceSource is not median"""
     symbol: str
+    """Symbol of the coin, upper case"""
     updatedAt: str
+    """The evaluated second, or the time of the price of priceSource"""
     vs: str
+    """Currency of price, lower case"""
 
 
 class PricesListMeta(TypedDict):
@@ -2344,29 +2793,40 @@ class PricesMissing(TypedDict):
     they were served
     """
     symbol: str
+    """As in the request"""
 
 
 class PricesPosition(TypedDict):
     offset: int
+    """Offset within the partition"""
     partition: int
+    """Partition of the topic"""
     topic: str
+    """Topic of the log"""
 
 
 class PricesPriceBody(TypedDict):
     data: PricesPriceData
+    """The answer"""
     meta: PricesPriceMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class PricesPriceData(TypedDict):
     aggregated: PricesAggregated | None
     """Null if there is no price; meta.reason has the cause"""
     alternatives: NotRequired[list[ViewsAlternative]]
+    """Other coins that the name may mean, the largest first"""
     ambiguous: NotRequired[bool]
     """The name is ambiguous: other coins match it too"""
     coinId: str
+    """Id of the coin"""
     explain: NotRequired[PricesExplanation]
+    """Inputs of the price and a recomputation, if requested; absent if no venue provides the price"""
     providers: list[PricesRow]
+    """Each provider's markets, also rejected ones; empty if no venue provides the price"""
     symbol: str
+    """Symbol of the coin, upper case"""
     vs: str
     """Currency of all prices in this response except those of explain, which are in USD"""
 
@@ -2387,6 +2847,7 @@ class PricesPriceMeta(TypedDict):
     of priceSource
     """
     region: NotRequired[str]
+    """Country whose providers are aggregated, by ISO 3166-1 code, if one was requested"""
     regionSource: NotRequired[dict[str, str]]
     """Per provider, the page that states its countries (with the source that quotes it, if it was not read directly), or unknown
     (treated as worldwide)
@@ -2395,14 +2856,17 @@ class PricesPriceMeta(TypedDict):
 
 class PricesRow(TypedDict):
     accepted: bool
+    """Whether it contributed to the price"""
     basis: NotRequired[str]
     """last, bid, ask or mid"""
     category: Literal['price']
+    """Kind of data, always price"""
     deviationPct: NotRequired[float]
     """Deviation from the first median, percent; only for the input that represents the provider"""
     price: NotRequired[float]
     """In the currency of the response; absent if it could not be converted"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     quote: str
     """Quote asset: symbol of a coin or code of a currency"""
     quoteCoinId: NotRequired[str]
@@ -2414,23 +2878,31 @@ class PricesRow(TypedDict):
     reason: NotRequired[str]
     """Why it was rejected"""
     simulated: NotRequired[bool]
+    """The numbers are invented by the simulator"""
     symbol: str
+    """Symbol of the coin, upper case"""
     updated_at: NotRequired[str]
     """When data of the market was last received"""
     venueSymbol: str
+    """As spelled by the exchange"""
 
 
 class PricesSummaryBody(TypedDict):
     data: PricesSummaryData
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: PricesSummaryMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class PricesSummaryData(TypedDict):
     count: int
+    """Number of rows in this response"""
     prices: dict[str, PricesAggregated]
     """Prices by symbol"""
     timestamp: str
+    """Log time up to which prices are computed"""
 
 
 class PricesSummaryMeta(TypedDict):
@@ -2452,6 +2924,7 @@ class PricesView(TypedDict):
     appliedOffset: dict[str, int]
     """The record of ticks.v1 that triggered the price, by partition"""
     version: int
+    """Version of the logic that wrote the price"""
 
 
 class PricesVsRate(TypedDict):
@@ -2460,11 +2933,14 @@ class PricesVsRate(TypedDict):
     isStale: bool
     """No source has a fresh exchange rate; the newest known one is used"""
     usd: float
+    """USD per unit of vs"""
     vs: str
+    """Quote currency, lower case"""
 
 
 class ProvidersBody(TypedDict):
     meta: Meta
+    """About this response: its rows, their age, and limits that were applied"""
     providers: list[ViewsProviderState]
     """Sorted by slug"""
 
@@ -2480,6 +2956,7 @@ class ProvidersStreamedState(TypedDict):
     24 hours; unmoved, empty: it responds, but its data has stopped changing, or has no values
     """
     simulated: NotRequired[bool]
+    """The numbers are invented by the simulator"""
     since: NotRequired[str]
     """Since when: the last time that something was received, or the time of the change; absent where that is not known"""
     slug: str
@@ -2489,6 +2966,7 @@ class ProvidersStreamedState(TypedDict):
 
 class ProvidersToolBody(TypedDict):
     meta: Meta
+    """About this response: its rows, their age, and limits that were applied"""
     providers: list[ProvidersToolProvider]
     """Sorted by slug"""
 
@@ -2497,10 +2975,15 @@ class ProvidersToolProvider(TypedDict):
     categories: list[str]
     """Kinds of data it provides"""
     kind: Literal['exchange', 'cefi', 'defi', 'reference']
+    """defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others"""
     name: str
+    """Name of the provider"""
     simulated: NotRequired[bool]
+    """The numbers are invented by the simulator"""
     slug: str
+    """Identifies the provider in all responses"""
     status: Literal['healthy', 'degraded', 'down', 'disabled']
+    """degraded: silent or partly failing; down: no recent data; disabled: switched off"""
 
 
 class RatesCountries(TypedDict):
@@ -2512,47 +2995,64 @@ class RatesCountries(TypedDict):
 
 class RatesEntry(TypedDict):
     category: Literal['lending', 'staking', 'borrowing', 'price']
+    """lending and staking earn the rate, borrowing costs it; price: the price at an exchange"""
     coinId: str
+    """Id of the coin"""
     id: str
     """Stable and unique across responses: source|category|pool, as key in v_rates; for a price provider|price|providerSymbol"""
     lastUpdated: str
     """When it was last reported"""
     metadata: NotRequired[RatesMetadata]
+    """Terms, and what the source reported; what is not known is left out"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     providerName: NotRequired[str]
+    """Name of the provider"""
     providerSymbol: NotRequired[str]
     """The symbol used by the provider"""
     rate: float
     """Percent per year, compounded (APY); negative if the lender pays; for a price, USD"""
     symbol: str
+    """Symbol of the coin"""
     unitSymbol: Literal['%', 'USD']
+    """Unit of rate: percent per year, or USD for a price"""
     unitType: Literal['percentage', 'absolute']
+    """percentage for yields and borrowing costs, absolute for prices"""
 
 
 class RatesExcluded(TypedDict):
     provider: str
+    """Slug of the exchange, protocol or source"""
     reason: Literal['country']
+    """country: it does not serve the country that was asked for"""
 
 
 class RatesExplanation(TypedDict):
     accepted: list[str]
     """Providers with at least one accepted rate"""
     asOf: str
+    """The time that accepted and ageMs are as of"""
     coinId: str
+    """Id of the coin"""
     inputs: list[RatesInput]
     """Every reported rate of the coin; for prices see /prices/{symbol}/explain"""
     method: Literal['apy']
+    """apy: every rate is computed as percent per year, compounded"""
     rejected: list[str]
     """Providers without an accepted rate"""
     reproduced: bool
     """Whether all inputs are reproducible. False means a defect of this service, or an input written by a newer version of it"""
     symbol: str
+    """Symbol of the coin"""
     view: RatesView
+    """Version and progress of the processor that made the rates"""
 
 
 class RatesInput(TypedDict):
     accepted: bool
+    """Whether it is among the current rates"""
     ageMs: int
+    """Milliseconds since receivedAt"""
     apr: float
     """Percent per year, not compounded (APR)"""
     apy: float
@@ -2560,7 +3060,9 @@ class RatesInput(TypedDict):
     bodySha256: NotRequired[str]
     """Digest of the response that contained it, hexadecimal"""
     category: str
+    """lending and staking earn the rate, borrowing costs it"""
     compounding: NotRequired[str]
+    """Assumed compounding frequency of an APR; absent if the source reported an APY"""
     conversion: str
     """How the rate was computed from it"""
     fetchedAt: NotRequired[str]
@@ -2574,14 +3076,19 @@ class RatesInput(TypedDict):
     offset: RatesPosition
     """Its position in the log"""
     pool: str
+    """The id used by the source"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     providerSymbol: NotRequired[str]
+    """The symbol used by the provider"""
     raw: str
     """The number as reported by the source"""
     rawUnit: str
+    """Unit of raw, such as apr_fraction_hourly"""
     reason: NotRequired[str]
     """Why it is not accepted: stale, or replaced by a better source (shadowed_by and its name)"""
     receivedAt: NotRequired[str]
+    """When a response of the source last contained it"""
     recomputed: NotRequired[float]
     """The recomputed APY, if it differs from the published one"""
     reproduced: bool
@@ -2596,6 +3103,7 @@ class RatesInput(TypedDict):
 
 class RatesList(TypedDict):
     count: int
+    """Number of rows in this response"""
     rates: list[RatesEntry]
     """Sorted by category, coin rank, rate (descending), provider"""
     timestamp: str
@@ -2604,8 +3112,11 @@ class RatesList(TypedDict):
 
 class RatesListBody(TypedDict):
     data: RatesList
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: RatesListMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class RatesListMeta(TypedDict):
@@ -2614,9 +3125,11 @@ class RatesListMeta(TypedDict):
     count: int
     """Rows returned"""
     dataAge: str
+    """Age of the data, in words; unknown if there is none"""
     isCritical: bool
     """Older than two hours"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdate: NotRequired[str]
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
     lastUpdated: NotRequired[str]
@@ -2635,9 +3148,11 @@ class RatesMeta(TypedDict):
     count: int
     """Rows returned"""
     dataAge: str
+    """Age of the data, in words; unknown if there is none"""
     isCritical: bool
     """Older than two hours"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdate: NotRequired[str]
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
     lastUpdated: NotRequired[str]
@@ -2652,6 +3167,7 @@ class RatesMetadata(TypedDict):
     basis: NotRequired[str]
     """For a price, which input it is: last trade, bid, ask or mid"""
     chain: NotRequired[str]
+    """Blockchain, as the source names it; absent off chain"""
     collateralUsd: NotRequired[float]
     """Collateral pledged against the debt"""
     compounding: NotRequired[str]
@@ -2659,6 +3175,7 @@ class RatesMetadata(TypedDict):
     countries: NotRequired[RatesCountries]
     """As far as the provider states it"""
     lockupDays: NotRequired[float]
+    """Days for which the amount is bound"""
     maxAmount: NotRequired[float]
     """In units of the coin"""
     maxLtv: NotRequired[float]
@@ -2666,6 +3183,7 @@ class RatesMetadata(TypedDict):
     minAmount: NotRequired[float]
     """In units of the coin"""
     name: NotRequired[str]
+    """What the source calls the pool or product"""
     noticeDays: NotRequired[float]
     """Unbonding or withdrawal time"""
     observedAt: NotRequired[str]
@@ -2673,6 +3191,7 @@ class RatesMetadata(TypedDict):
     pair: NotRequired[str]
     """For a price, the pair as BASE/QUOTE"""
     payout: NotRequired[str]
+    """How often earnings are paid, as the source states it, such as daily"""
     pool: NotRequired[str]
     """The id used by the source"""
     promo: NotRequired[bool]
@@ -2690,35 +3209,46 @@ class RatesMetadata(TypedDict):
     rewardApy: NotRequired[float]
     """The part of the rate paid in other tokens"""
     simulated: NotRequired[bool]
+    """The numbers are invented by the simulator"""
     source: NotRequired[str]
     """The source that reported it"""
     term: NotRequired[str]
     """flexible, or a number of days such as 30d"""
     tiers: NotRequired[list[RatesTier]]
+    """Rates of parts of the amount; absent if the source reports none"""
     tvlUsd: NotRequired[float]
     """Amount supplied or staked; for borrowing, the debt"""
 
 
 class RatesPast(TypedDict):
     alternatives: NotRequired[list[ViewsAlternative]]
+    """Other coins that the name may mean, the largest first"""
     ambiguous: NotRequired[bool]
     """The name is ambiguous: other coins match it too"""
     coinId: str
+    """Id of the coin"""
     count: int
+    """Number of rows in this response"""
     history: list[RatesPastEntry]
     """Oldest first"""
     symbol: str
+    """Symbol of the coin"""
 
 
 class RatesPastBody(TypedDict):
     data: RatesPast
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: RatesPastMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class RatesPastEntry(TypedDict):
     category: Literal['lending', 'staking', 'borrowing', 'price']
+    """lending and staking earn the rate, borrowing costs it; price: the price at an exchange"""
     coinId: str
+    """Id of the coin"""
     createdAt: str
     """Equal to timestamp; end of the hour or day"""
     id: str
@@ -2726,15 +3256,21 @@ class RatesPastEntry(TypedDict):
     lastUpdated: str
     """Equal to timestamp"""
     metadata: NotRequired[RatesPastMetadata]
+    """What else was reported, and for hours and days the values within them"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     providerSymbol: NotRequired[str]
+    """The symbol used by the provider"""
     rate: float
     """Percent per year, for a price USD; the last one of the hour or day"""
     symbol: str
+    """Symbol of the coin"""
     timestamp: str
     """When it was reported; start of the hour or day"""
     unitSymbol: Literal['%', 'USD']
+    """Unit of rate: percent per year, or USD for a price"""
     unitType: Literal['percentage', 'absolute']
+    """percentage for yields and borrowing costs, absolute for prices"""
 
 
 RatesPastMeta = TypedDict("RatesPastMeta", {"availableFrom": "NotRequired[str]", "clamped": "NotRequired[dict[str, int]]", "count": "int", "from": "str", "granularity": "Literal['raw', 'hourly', 'daily']", "lastUpdated": "NotRequired[str]", "reason": "NotRequired[str]", "to": "str", "truncated": "NotRequired[bool]"})
@@ -2744,10 +3280,15 @@ class RatesPastMetadata(TypedDict):
     apr: NotRequired[float]
     """Percent per year, not compounded (APR)"""
     chain: NotRequired[str]
+    """Blockchain, as the source names it; absent off chain"""
     close: NotRequired[float]
+    """Last value of the interval"""
     high: NotRequired[float]
+    """Highest value of the interval"""
     low: NotRequired[float]
+    """Lowest value of the interval"""
     mean: NotRequired[float]
+    """Mean of the reports of the hour or day"""
     n: NotRequired[int]
     """Number of reports"""
     open: NotRequired[float]
@@ -2755,28 +3296,42 @@ class RatesPastMetadata(TypedDict):
     origin: NotRequired[Literal['live', 'backfill']]
     """backfill: history read from the source"""
     pool: NotRequired[str]
+    """The id used by the source"""
     simulated: NotRequired[bool]
+    """The numbers are invented by the simulator"""
     source: NotRequired[str]
+    """The source that reported it; for a price, the exchange"""
     tvlUsd: NotRequired[float]
+    """Amount supplied or staked, USD; for borrowing, the debt; of an hour or day, as last reported"""
 
 
 class RatesPosition(TypedDict):
     offset: int
+    """Offset of the record in its partition"""
     partition: int
+    """Partition of the topic"""
     topic: str
+    """Topic of the log"""
 
 
 class RatesProviderBody(TypedDict):
     data: RatesProviderRates
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: RatesMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class RatesProviderCategory(TypedDict):
     averageRate: NotRequired[float]
+    """Mean of the entries, percent per year"""
     category: Literal['lending', 'staking', 'borrowing', 'price']
+    """Category of the entries"""
     count: int
+    """Number of entries of the category"""
     maxRate: NotRequired[float]
+    """Percent per year"""
     minRate: NotRequired[float]
     """Percent per year; this and the other yield figures are absent for prices"""
     symbols: list[str]
@@ -2785,6 +3340,7 @@ class RatesProviderCategory(TypedDict):
 
 class RatesProviderList(TypedDict):
     count: int
+    """Number of rows in this response"""
     providers: list[ViewsProviderState]
     """Sorted by slug"""
     timestamp: str
@@ -2793,8 +3349,11 @@ class RatesProviderList(TypedDict):
 
 class RatesProviderRates(TypedDict):
     categories: list[RatesProviderCategory]
+    """Its entries summed up by category; categories without an entry are left out"""
     count: int
+    """Number of rows in this response"""
     provider: ViewsProviderState
+    """The provider, with its health"""
     rates: list[RatesEntry]
     """Sorted by category, coin rank, and rate in descending order"""
     timestamp: str
@@ -2803,45 +3362,62 @@ class RatesProviderRates(TypedDict):
 
 class RatesProvidersBody(TypedDict):
     data: RatesProviderList
+    """The answer"""
     meta: RatesMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class RatesSeries(TypedDict):
     category: Literal['lending', 'staking', 'borrowing']
+    """lending and staking earn the rate, borrowing costs it"""
     coinId: str
+    """Id of the coin"""
     key: str
     """The provider, in the series of a coin; the coin, in the series of a platform"""
     points: list[list[float]]
     """Oldest first: start of the day in milliseconds, last rate of the day in percent per year; the last point is today's"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     providerName: str
+    """Name of the provider"""
     simulated: NotRequired[bool]
+    """The numbers are invented by the simulator"""
     stats: RatesSeriesStats
+    """Over all points of the series"""
     symbol: str
+    """Symbol of the coin"""
     tvlUsd: NotRequired[float]
     """As last reported"""
 
 
 class RatesSeriesBody(TypedDict):
     data: RatesSeriesList
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: RatesSeriesMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class RatesSeriesList(TypedDict):
     coin: NotRequired[str]
     """Coin id, if requested by coin"""
     count: int
+    """Number of rows in this response"""
     country: str
+    """Country that was asked for, as a two-letter ISO 3166 code"""
     excluded: list[RatesExcluded]
     """Excluded providers"""
     granularity: Literal['daily']
+    """Step between points"""
     platform: NotRequired[str]
     """Provider, if requested by platform"""
     product: Literal['lending-rates', 'loan-rates', 'staking-rewards']
+    """Category of the rates, as asked for: lending, borrowing or staking"""
     series: list[RatesSeries]
     """Sorted by TVL, then latest rate, descending"""
     timeframe: Literal['30d', '90d', '1y', 'all']
+    """The period that was asked for"""
     timestamp: str
     """Log time up to which the view is complete"""
 
@@ -2868,7 +3444,9 @@ RatesSeriesStats = TypedDict("RatesSeriesStats", {"avgRate": "float", "changePct
 
 class RatesStreamedRate(TypedDict):
     category: Literal['lending', 'staking', 'borrowing', 'price']
+    """lending and staking earn the rate, borrowing costs it; price: the price at an exchange"""
     coinId: str
+    """Id of the coin"""
     ended: NotRequired[bool]
     """It is offered no more: it was not reported for three intervals of its source"""
     id: str
@@ -2876,19 +3454,26 @@ class RatesStreamedRate(TypedDict):
     lastUpdated: str
     """When it was last reported"""
     metadata: NotRequired[RatesMetadata]
+    """Terms, and what the source reported; what is not known is left out"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     providerName: NotRequired[str]
+    """Name of the provider"""
     providerSymbol: NotRequired[str]
     """The symbol used by the provider"""
     rate: float
     """Percent per year, compounded (APY); negative if the lender pays; for a price, USD"""
     symbol: str
+    """Symbol of the coin"""
     unitSymbol: Literal['%', 'USD']
+    """Unit of rate: percent per year, or USD for a price"""
     unitType: Literal['percentage', 'absolute']
+    """percentage for yields and borrowing costs, absolute for prices"""
 
 
 class RatesSummary(TypedDict):
     count: int
+    """Number of rows in this response"""
     summary: list[RatesSummaryEntry]
     """Sorted by category and coin rank"""
     timestamp: str
@@ -2897,29 +3482,41 @@ class RatesSummary(TypedDict):
 
 class RatesSummaryBody(TypedDict):
     data: RatesSummary
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: RatesMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class RatesSummaryEntry(TypedDict):
     averageRate: float
     """Mean of the entries"""
     category: Literal['lending', 'staking', 'borrowing', 'price']
+    """Category of the entries"""
     coinId: str
+    """Id of the coin"""
     latestUpdate: str
+    """When an entry was last reported"""
     maxRate: float
+    """Percent per year; for prices, USD"""
     medianRate: float
+    """Median of the entries"""
     minRate: float
     """Percent per year; for prices, USD"""
     providerCount: int
+    """Number of providers with an entry"""
     rateCount: int
     """Number of entries; a provider may have several"""
     symbol: str
+    """Symbol of the coin"""
 
 
 class RatesSymbolBody(TypedDict):
     data: RatesSymbolRates
+    """The answer"""
     meta: RatesSymbolMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class RatesSymbolMeta(TypedDict):
@@ -2928,9 +3525,11 @@ class RatesSymbolMeta(TypedDict):
     count: int
     """Rows returned"""
     dataAge: str
+    """Age of the data, in words; unknown if there is none"""
     isCritical: bool
     """Older than two hours"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdate: NotRequired[str]
     """Time of the oldest input of this response, on which its age is based; absent before the first input"""
     lastUpdated: NotRequired[str]
@@ -2945,14 +3544,19 @@ class RatesSymbolMeta(TypedDict):
 
 class RatesSymbolRates(TypedDict):
     alternatives: NotRequired[list[ViewsAlternative]]
+    """Other coins that the name may mean, the largest first"""
     ambiguous: NotRequired[bool]
     """The name is ambiguous: other coins match it too"""
     coinId: str
+    """Id of the coin"""
     count: int
+    """Number of rows in this response"""
     explain: NotRequired[RatesExplanation]
+    """If requested with explain: every reported rate of the coin and its recomputation"""
     rates: list[RatesEntry]
     """Sorted by category, rate (descending), provider"""
     symbol: str
+    """Symbol of the coin"""
 
 
 RatesTier = TypedDict("RatesTier", {"from": "NotRequired[float]", "rate": "float", "to": "NotRequired[float]"})
@@ -2962,10 +3566,12 @@ class RatesView(TypedDict):
     appliedOffset: dict[str, int]
     """End of the last folded minute in Unix nanoseconds, by partition"""
     version: int
+    """Version of the processor that made the rates"""
 
 
 class RecordsBody(TypedDict):
     data: RecordsRecord
+    """The answer"""
 
 
 class RecordsRecord(TypedDict):
@@ -2980,7 +3586,9 @@ class RecordsRecord(TypedDict):
     message: str
     """The protobuf message, of package marketlog.events.v1, that the value is"""
     offset: int
+    """Offset of the record in its partition"""
     partition: int
+    """Partition of the topic"""
     segment: NotRequired[RecordsSegment]
     """The segment of the archive that holds the record"""
     sha256: str
@@ -2988,6 +3596,7 @@ class RecordsRecord(TypedDict):
     timestamp: str
     """The record's own time in the log"""
     topic: str
+    """Topic of the log"""
     value: Any
     """The value by protobuf's rules for JSON: 64-bit integers are strings, bytes base64. Base64 of the bytes where it cannot be
     decoded
@@ -3009,6 +3618,7 @@ class RecordsSegment(TypedDict):
 
 class RestatementsBody(TypedDict):
     meta: RestatementsMeta
+    """About this response: its rows, their age, and limits that were applied"""
     restatements: list[RestatementsRestatement]
     """The last first; those of one replay by table and time of the row"""
     unlisted: NotRequired[list[RestatementsTable]]
@@ -3027,7 +3637,9 @@ class RestatementsMeta(TypedDict):
     next: NotRequired[str]
     """Cursor of the next page; absent on the last one"""
     since: str
+    """Start of the range"""
     until: str
+    """End of the range"""
 
 
 class RestatementsRestatement(TypedDict):
@@ -3076,8 +3688,11 @@ class RestatementsTable(TypedDict):
     run: str
     """Which replay"""
     table: str
+    """Table of the rows"""
     time: str
+    """When the rows were restated"""
     view: str
+    """View that was replayed"""
 
 
 class StablecoinsComponents(TypedDict):
@@ -3088,6 +3703,7 @@ class StablecoinsComponents(TypedDict):
     p95Bps: float
     """95th percentile (nearest rank) of the absolute deviations; 0.3 of it is subtracted"""
     samples: int
+    """Number of minute closes that meanBps and p95Bps are over"""
 
 
 class StablecoinsEntry(TypedDict):
@@ -3096,19 +3712,25 @@ class StablecoinsEntry(TypedDict):
     coinId: str
     """Equal to id"""
     components: NotRequired[StablecoinsComponents]
+    """What stabilityScore is computed from; absent without a score"""
     id: str
+    """Id of the coin"""
     isDepegged: bool
     """At least 50 basis points away from the peg"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdated: NotRequired[str]
     """Time of the price"""
     marketCap: NotRequired[float]
     """USD"""
     name: str
+    """Name of the coin"""
     pegCurrency: str
+    """Code of the currency that it is pegged to"""
     pegDeviation: NotRequired[float]
     """Signed basis points; negative below the peg"""
     pegMechanism: NotRequired[str]
+    """How the peg is held, as the source states it"""
     pegTarget: NotRequired[float]
     """USD per unit of the pegged currency"""
     price: NotRequired[float]
@@ -3118,15 +3740,18 @@ class StablecoinsEntry(TypedDict):
     stabilityScore: NotRequired[float]
     """0 to 100, higher is more stable"""
     symbol: str
+    """Symbol of the coin"""
 
 
 class StablecoinsEpisode(TypedDict):
     durationSeconds: int
     """Up to now while it lasts"""
     ongoing: bool
+    """The peg has not been held again yet"""
     recovery: NotRequired[str]
     """Absent while it lasts"""
     start: str
+    """First minute close at least 50 basis points away from the peg"""
     trough: str
     """Time of the largest deviation"""
     troughBps: float
@@ -3135,7 +3760,9 @@ class StablecoinsEpisode(TypedDict):
 
 class StablecoinsIndexBody(TypedDict):
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: StablecoinsMeta
+    """About this response: its rows, their age, and limits that were applied"""
     stablecoins: list[StablecoinsEntry]
     """Most stable first; those without a score follow, by market cap"""
 
@@ -3161,6 +3788,7 @@ class StablecoinsNative(TypedDict):
     deviationBps: NotRequired[float]
     """Signed basis points from the peg; absent if the quote asset could not be converted"""
     exchange: str
+    """Slug of the exchange"""
     native: bool
     """Quoted in the currency of the peg, so no exchange rate is applied"""
     price: float
@@ -3170,18 +3798,21 @@ class StablecoinsNative(TypedDict):
     quoteCoinId: NotRequired[str]
     """Coin id of the quote asset, if it is a coin"""
     venueSymbol: str
+    """The market, as the exchange spells it"""
 
 
 class StablecoinsPoint(TypedDict):
     price: float
     """USD"""
     timestamp: str
+    """Time of the last close in the step"""
     value: float
     """Signed basis points"""
 
 
 class StablecoinsStabilityBody(TypedDict):
     alternatives: NotRequired[list[ViewsAlternative]]
+    """Other coins that the name may mean, the largest first"""
     ambiguous: NotRequired[bool]
     """The symbol is ambiguous: other coins have it too"""
     circulating: NotRequired[float]
@@ -3189,30 +3820,39 @@ class StablecoinsStabilityBody(TypedDict):
     coinId: str
     """Equal to id"""
     components: NotRequired[StablecoinsComponents]
+    """What stabilityScore is computed from; absent without a score"""
     deviation: float
     """Signed basis points; negative below the peg"""
     episodes: list[StablecoinsEpisode]
     """Periods in the window in which the peg was lost, by minute closes, oldest first"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     granularity: Literal['5m', '1h', '1d']
+    """Step between points"""
     history: list[StablecoinsPoint]
     """Oldest first; steps without a price are left out"""
     id: str
+    """Id of the coin"""
     isDepegged: bool
     """At least 50 basis points away from the peg"""
     isStale: bool
+    """The data is older than its source's cadence allows"""
     lastUpdated: NotRequired[str]
     """Time of the price"""
     marketCap: NotRequired[float]
     """USD"""
     meta: StablecoinsMeta
+    """About this response: its rows, their age, and limits that were applied"""
     name: str
+    """Name of the coin"""
     nativeQuotes: list[StablecoinsNative]
     """Markets that the last price was computed from"""
     pegCurrency: str
+    """Code of the currency that it is pegged to"""
     pegDeviation: NotRequired[float]
     """Signed basis points; negative below the peg"""
     pegMechanism: NotRequired[str]
+    """How the peg is held, as the source states it"""
     pegTarget: float
     """USD per unit of the pegged currency"""
     price: NotRequired[float]
@@ -3222,27 +3862,34 @@ class StablecoinsStabilityBody(TypedDict):
     stabilityScore: NotRequired[float]
     """0 to 100, higher is more stable"""
     symbol: str
+    """Symbol of the coin"""
     window: str
+    """Period of the history, as asked for"""
 
 
 class SymbolsBatchBody(TypedDict):
     data: SymbolsBatchData
+    """The answer"""
     resolved: list[SymbolsResolution]
     """In request order"""
 
 
 class SymbolsBatchData(TypedDict):
     count: int
+    """Number of rows in this response"""
     resolved: dict[str, SymbolsResolution]
     """By the symbol as in the request"""
     source: str
+    """As in the request; general if none was given"""
     timestamp: NotRequired[str]
     """Log time up to which the views behind this response are complete"""
 
 
 class SymbolsCandidate(TypedDict):
     coinId: str
+    """Id of the coin"""
     name: str
+    """Name of the coin"""
     price: NotRequired[float]
     """USD"""
     rank: NotRequired[int]
@@ -3250,27 +3897,38 @@ class SymbolsCandidate(TypedDict):
     score: int
     """Confidence of the decision for the chosen coin; for others lower, by market cap"""
     symbol: str
+    """Symbol of the coin, upper case"""
 
 
 class SymbolsMapping(TypedDict):
     catalogId: str
+    """Canonical id of the coin"""
     confidence: int
+    """Percent; what the method gives at least"""
     createdAt: str
     """When it was first observed in the stored ticks, or when the operator set it"""
     method: str
+    """manual_override, exchange_mapping, unique_symbol or coin_database, as in the resolution of a symbol"""
     source: str
+    """Venue or source where the symbol is used; general for all"""
     symbol: str
+    """As spelled there"""
 
 
 class SymbolsMappingsBody(TypedDict):
     data: SymbolsMappingsData
+    """The answer"""
     meta: SymbolsMappingsMeta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class SymbolsMappingsData(TypedDict):
     count: int
+    """Number of rows in this response"""
     mappings: list[SymbolsMapping]
+    """Overrides first, then by source and symbol"""
     timestamp: NotRequired[str]
+    """Log time of the response; mappings may have been read up to five minutes before"""
 
 
 class SymbolsMappingsMeta(TypedDict):
@@ -3302,10 +3960,13 @@ class SymbolsResolution(TypedDict):
     input: str
     """As in the request"""
     method: NotRequired[Literal['manual_override', 'provider_mapping', 'exchange_mapping', 'unique_symbol', 'price_context', 'coin_database', 'market_cap_ranking', 'catalog_search']]
+    """The rule that decided; absent if no coin was found"""
     name: NotRequired[str]
+    """Name of the coin"""
     reason: NotRequired[Literal['no_rate']]
     """no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now"""
     resolved: bool
+    """Whether the symbol means a coin"""
     symbol: NotRequired[str]
     """The coin's symbol, upper case"""
     units: NotRequired[float]
@@ -3314,12 +3975,16 @@ class SymbolsResolution(TypedDict):
 
 class SymbolsResolutionBody(TypedDict):
     data: SymbolsResolution
+    """The answer"""
     explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
 
 
 class SystemBody(TypedDict):
     data: SystemSystem
+    """The answer"""
     meta: Meta
+    """About this response: its rows, their age, and limits that were applied"""
 
 
 class SystemSource(TypedDict):
@@ -3330,7 +3995,9 @@ class SystemSource(TypedDict):
     refused: dict[str, int]
     """Rows that could not be read, by reason"""
     requests: int
+    """Requests since the start of the process"""
     slug: str
+    """Slug of the source"""
     state: Literal['up', 'down']
     """Whether the last request brought something that could be read"""
     written: int
@@ -3377,6 +4044,7 @@ class SystemVenue(TypedDict):
     refused: dict[str, int]
     """Messages and rows that became no event, by reason"""
     slug: str
+    """Slug of the exchange"""
     state: Literal['up', 'quiet', 'down']
     """down: no connection is open; quiet: connected, and nothing was received for as long as a price counts as fresh"""
 
@@ -3384,13 +4052,16 @@ class SystemVenue(TypedDict):
 class TicksPosition(TypedDict):
     offset: int
     partition: int
+    """Partition of the topic"""
     topic: str
+    """Topic of the log"""
 
 
 class TicksTick(TypedDict):
     ask: NotRequired[str]
     bid: NotRequired[str]
     coinId: str
+    """Id of the coin"""
     eventTime: NotRequired[str]
     """By the venue's clock"""
     flags: list[str]
@@ -3405,6 +4076,7 @@ class TicksTick(TypedDict):
     price: NotRequired[str]
     """Of a trade, in the quote asset: the venue's decimal, exactly"""
     provider: str
+    """Slug of the exchange, protocol or source"""
     quote: str
     """Quote asset: id of a coin or code of a currency"""
     rateUsed: NotRequired[float]
@@ -3413,9 +4085,11 @@ class TicksTick(TypedDict):
     side: NotRequired[Literal['buy', 'sell']]
     """The taker's"""
     simulated: NotRequired[bool]
+    """The numbers are invented by the simulator"""
     size: NotRequired[str]
     """Of a trade, in units of the coin"""
     symbol: str
+    """Symbol of the coin"""
     tradeId: NotRequired[str]
     """The venue's"""
     venueSymbol: str
@@ -3423,17 +4097,22 @@ class TicksTick(TypedDict):
 
 class UsageBody(TypedDict):
     data: UsageData
+    """The answer"""
 
 
 class UsageData(TypedDict):
     features: UsageFeatures
+    """What the plan includes besides requests"""
     historyDays: int
     """How many days of yield history the plan includes"""
     month: UsageMonth
+    """Requests of the current calendar month (UTC)"""
     plan: str
+    """Name of the plan"""
     sockets: int
     """Maximum number of open streams"""
     timestamp: str
+    """Time of this response"""
     windows: list[UsageWindow]
     """Request limits; a kind without a limit is absent"""
 
@@ -3442,7 +4121,9 @@ class UsageDay(TypedDict):
     charts: int
     """Chart requests among them"""
     date: str
+    """Day (UTC)"""
     requests: int
+    """Requests that were counted, by all keys that share the budget"""
 
 
 class UsageFeatures(TypedDict):
@@ -3460,11 +4141,14 @@ class UsageMonth(TypedDict):
     days: list[UsageDay]
     """From the log, some seconds behind; days without use are left out"""
     month: str
+    """Calendar month (UTC)"""
 
 
 class UsageWindow(TypedDict):
     limit: int
+    """Maximum number of requests in the window"""
     remaining: int
+    """limit minus used, at least 0"""
     reset: str
     """When more requests become available"""
     scope: Literal['minute', 'month', 'charts']
@@ -3475,31 +4159,40 @@ class UsageWindow(TypedDict):
 
 class ViewsAlternative(TypedDict):
     coinId: str
+    """Id of the coin"""
     name: str
+    """Name of the coin"""
     rank: NotRequired[int]
     """By market cap, 1 is the largest"""
 
 
 class ViewsProviderFailure(TypedDict):
     at: NotRequired[str]
+    """Start of the request"""
     code: Literal['no_answer', 'refused', 'unreadable']
     """refused: an HTTP error status; unreadable: a response that does not match the documented format"""
     message: str
+    """What went wrong"""
     status: NotRequired[int]
     """HTTP status"""
 
 
 class ViewsProviderLatency(TypedDict):
     p50: float
+    """Median, milliseconds"""
     p95: float
+    """95th percentile, milliseconds"""
 
 
 class ViewsProviderSource(TypedDict):
     docs: NotRequired[str]
     """The page that states its terms"""
     license: NotRequired[str]
+    """Licence or terms of the values, in words"""
     transport: Literal['stream', 'poll']
+    """stream: market data streams; poll: requests at an interval"""
     url: NotRequired[str]
+    """Address of the interface; of a provider whose yields another source reports, that of the source"""
 
 
 class ViewsProviderState(TypedDict):
@@ -3508,15 +4201,19 @@ class ViewsProviderState(TypedDict):
     categories: list[str]
     """Kinds of data it provides"""
     consecutiveFailures: int
+    """Failed requests of the last 7 days since the last success; for an exchange, of those for its yields"""
     kind: Literal['exchange', 'cefi', 'defi', 'reference']
     """defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others"""
     lastAttempt: NotRequired[str]
+    """Start of the last request within 7 days; for an exchange, of those for its yields"""
     lastError: NotRequired[ViewsProviderFailure]
+    """The newest failed request of the last 7 days, also if later ones succeeded"""
     lastSuccess: NotRequired[str]
     """For an exchange, when a price was last received"""
     latencyMs: NotRequired[ViewsProviderLatency]
     """Latency percentiles of the successful requests of the last 24 hours"""
     name: str
+    """Name of the provider"""
     rateCount: int
     """Yields accepted now, without prices"""
     regionSource: NotRequired[str]
@@ -3526,9 +4223,13 @@ class ViewsProviderState(TypedDict):
     servedRegions: NotRequired[list[str]]
     """The only countries it serves, if it states them"""
     simulated: NotRequired[bool]
+    """The numbers are invented by the simulator"""
     slug: str
+    """Identifies the provider in all responses"""
     source: ViewsProviderSource
+    """How the data is read, and under which terms"""
     staleAfterSeconds: NotRequired[int]
+    """Age from which its data is stale: 120 for an exchange, else three polling intervals"""
     standstill: NotRequired[ViewsStandstill]
     """Present if a source responds but its data has stopped changing"""
     status: Literal['healthy', 'degraded', 'down', 'disabled']
@@ -3556,11 +4257,13 @@ class ViewsStandstill(TypedDict):
 
 class WsAged(TypedDict):
     coinId: str
+    """Id of the coin"""
     lastPriceAt: int
     """The second of the last price, Unix milliseconds"""
     reason: NotRequired[Literal['no_fresh_inputs', 'no_consensus', 'log_silent']]
     """Why it is stale"""
     symbol: str
+    """Symbol of the coin"""
 
 
 class WsFault(TypedDict):
@@ -3580,6 +4283,7 @@ class WsStreamed(TypedDict):
     changePercent24h: NotRequired[float]
     """Against the price 24 hours ago; absent where that is not known, and with delivery all"""
     coinId: str
+    """Id of the coin"""
     isStale: NotRequired[bool]
     """In initial_prices: it is stale"""
     previousPrice: float
@@ -3589,6 +4293,7 @@ class WsStreamed(TypedDict):
     source: str
     """The accepted provider nearest to the price"""
     symbol: str
+    """Symbol of the coin"""
     timestamp: int
     """The evaluated second, Unix milliseconds. With coinId it names a price"""
     volume: float
