@@ -6,9 +6,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/valyala/fasthttp"
 )
 
@@ -70,4 +72,17 @@ func FormatTime(ns int64) string {
 		return ""
 	}
 	return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// Nullable is an object that is null in a response where there is none. Elsewhere what is unknown
+// is left out.
+type Nullable[T any] struct{ Value *T }
+
+// MarshalJSON writes the object or null.
+func (n Nullable[T]) MarshalJSON() ([]byte, error) { return json.Marshal(n.Value) }
+
+// Schema describes it to the OpenAPI document, which cannot mark a reference as nullable.
+func (Nullable[T]) Schema(registry huma.Registry) *huma.Schema {
+	t := reflect.TypeFor[T]()
+	return &huma.Schema{AnyOf: []*huma.Schema{registry.Schema(t, true, t.Name()), {Type: "null"}}}
 }
