@@ -22,7 +22,7 @@ type Takeover struct {
 // Writer is what outputs are handed to.
 type Writer = recordWriter
 
-// TakeOver makes the worker of one input partition of a unit; applied states what an output partition holds.
+// TakeOver makes the worker of one input partition of a unit; applied says what an output partition holds.
 func TakeOver(unit Unit, partition int32, writer Writer, applied func(topic string, partition int32) map[int32]stream.Applied) *Takeover {
 	input, err := schemas.TopicNamed(unit.Input)
 	if err != nil {

@@ -17,7 +17,7 @@ type JoinTakeover struct {
 	writer *markedWriter
 }
 
-// TakeOverMinutes begins where the last checkpoint of the output states, and writes what lies after its last mark.
+// TakeOverMinutes begins where the last checkpoint of the output says, and writes what lies after its last mark.
 func TakeOverMinutes(fold MinuteFold, inputs []string, output []*kgo.Record, writer Writer) *JoinTakeover {
 	var last *eventsv1.Mark
 	var checkpoint *eventsv1.Checkpoint
@@ -52,7 +52,7 @@ func TakeOverMinutes(fold MinuteFold, inputs []string, output []*kgo.Record, wri
 	}
 }
 
-// TakeOverSeconds begins where a checkpoint of an output states, and writes what lies after its last mark.
+// TakeOverSeconds begins where a checkpoint of an output says, and writes what lies after its last mark.
 func TakeOverSeconds(s *Seconds, partitions int32, output string, checkpoint *eventsv1.Checkpoint, last *eventsv1.Mark, writer Writer) *JoinTakeover {
 	raw, err := schemas.TopicNamed(schemas.TopicTicksRaw)
 	if err != nil {

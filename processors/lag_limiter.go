@@ -45,7 +45,7 @@ func NewPace() *LagLimiter {
 	return &LagLimiter{folds: map[string]*paced{}, changed: make(chan struct{})}
 }
 
-// Join states that a fold of this process is about to start. It ends with Leave.
+// Join announces that a fold of this process is about to start. It ends with Leave.
 func (p *LagLimiter) Join(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *LagLimiter) Lead(name string, lead time.Duration) {
 	f.lead, f.again = lead, true
 }
 
-// Leave states that a fold goes on elsewhere, if anywhere.
+// Leave announces that a fold goes on elsewhere, if anywhere.
 func (p *LagLimiter) Leave(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -75,7 +75,7 @@ func (p *sinkProgress) leave() {
 	}
 }
 
-// begin states what the ledger holds of a partition that the sink has got.
+// begin reports what the ledger holds of a partition that the sink has got.
 func (p *sinkProgress) begin(partition int32, next int64) {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()

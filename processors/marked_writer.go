@@ -48,7 +48,7 @@ func newMarkedWriter(name string, producer recordWriter, last map[outputID]*even
 	return &markedWriter{name: name, last: last, producer: producer, onTheWay: make(chan struct{}, maxOnTheWay)}
 }
 
-// holds states that the log has all that an input at an offset causes, as the outputs after it show.
+// holds reports whether the log has all that an input at an offset causes, as the outputs after it show.
 func (w *markedWriter) holds(offset int64) bool {
 	for _, mark := range w.last {
 		if mark == nil || mark.Offset <= offset {

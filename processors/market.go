@@ -59,7 +59,7 @@ type extremes struct {
 // changes nothing.
 //
 // What was received while a correction excludes the market, and what before and after, never count together: with the first tick of the other
-// kind the market begins anew.
+// kind the market starts over.
 func (m *Market) Apply(mark *eventsv1.Mark, r *eventsv1.ResolvedTick, now int64) {
 	if excluded := schemas.Flag(r.Flags)&schemas.Excluded != 0; excluded != m.excluded {
 		*m = Market{excluded: excluded}

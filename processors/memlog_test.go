@@ -124,7 +124,7 @@ func readers(records []*kgo.Record) []*kgo.Record {
 	})
 }
 
-// content is a record without its checkpoint, which states where its writer would have begun again, and,
+// content is a record without its checkpoint, which says where its writer would have begun again, and,
 // if unmarked, without its mark.
 func content(rec *kgo.Record, unmarked bool) []byte {
 	marked := decode(rec)

@@ -126,7 +126,7 @@ func (m *Metrics) Positions() []Position {
 // WaitingAfter is after how long a store that takes nothing from a sink counts as away: a large batch takes a tenth of a second.
 const WaitingAfter = 10 * time.Second
 
-// Waiting states for which sinks, by topic, a store is away, and why.
+// Waiting reports for which sinks, by topic, a store is away, and why.
 func (m *Metrics) Waiting() map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -344,7 +344,7 @@ func (s *sinkMetrics) retried() {
 	}
 }
 
-// letter counts a dead letter. What a letter states of its reason was written by anybody.
+// letter counts a dead letter. What a letter says of its reason was written by anybody.
 func (s *sinkMetrics) letter(topic, reason string) {
 	if s == nil {
 		return

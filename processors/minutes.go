@@ -18,7 +18,7 @@ import (
 // Unix nanoseconds, which takes the place of the offset in the marks of what the fold puts out. It is used by one goroutine.
 //
 // Its memory is longer than what can be read again at a start. So it writes the state of each of its entities at least
-// every StateEvery, and is given that at the start: the state of an entity states which minute it is of, and what is
+// every StateEvery, and is given that at the start: the state of an entity says which minute it is of, and what is
 // taken of minutes up to that one changes it no more. Minutes in which nothing was received are never closed: a state that
 // was due in one of them is written in the first minute after.
 type MinuteFold interface {

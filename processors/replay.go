@@ -54,7 +54,7 @@ type Replay struct {
 	// Unit and Minutes are the very ones that are live; a topic of rows of minutes that no fold is here for has no rows.
 	Unit    Unit
 	Minutes []*Minutes
-	// Reresolve resolves a recorded tick anew, at the log time now; it must not change it. For view ticks.
+	// Reresolve resolves a recorded tick again, at the log time now; it must not change it. For view ticks.
 	Rejoin  func(recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick
 	Log     stream.Config
 	History *history.Store
@@ -85,7 +85,7 @@ const replayBatchRows = 20_000
 // mostDifferences is how many differing keys are reported; all are counted.
 const mostDifferences = 100
 
-// ReplayProgress states how far one step of a replay has come.
+// ReplayProgress says how far one step of a replay has come.
 type ReplayProgress struct {
 	Step string `json:"step"`
 	// Done of Total records or rows.
@@ -112,7 +112,7 @@ type ReplayResult struct {
 	// Restated counts rows that were added, removed or changed, which the view v_restatements lists; without Verify only.
 	Restated int64   `json:"restated"`
 	Seconds  float64 `json:"seconds"`
-	// Corrected states that corrections were applied over their validity: what differs is then no fault of a row.
+	// Corrected means that corrections were applied over their validity: what differs is then no fault of a row.
 	Corrected bool `json:"corrected,omitempty"`
 }
 

@@ -32,7 +32,7 @@ func writeCorrections(t testing.TB, producer *kgo.Client, corrections ...*events
 }
 
 // A replay that applies corrections gives the tables that a log gives whose ticks were excluded when they came, restates only what may depend on
-// them and states by which; one that does not gives what was published. One that is interrupted goes on with the corrections that it began with.
+// them and reports by which; one that does not gives what was published. One that is interrupted goes on with the corrections that it began with.
 func TestACorrectedReplayRestatesWhatTheCorrectionsAreAbout(t *testing.T) {
 	const seed, seconds = 12, 420
 	correctedLog, correctedProducer := newLog(t)

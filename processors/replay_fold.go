@@ -39,7 +39,7 @@ type partReplay struct {
 	Resume int64       `json:"resume"`
 	Marks  []markEntry `json:"marks,omitempty"`
 	Done   int64       `json:"done"`
-	// Exact states that the windows are whole; From is the first offset whose rows are made, and the
+	// Exact means that the windows are whole; From is the first offset whose rows are made, and the
 	// clocks are those below it.
 	Exact         bool  `json:"exact"`
 	From          int64 `json:"from"`
@@ -87,7 +87,7 @@ func (p *partReplay) bounds(t rebuilt) shadow.Bounds {
 	return b
 }
 
-// replayFolds makes all rows of the view anew in the shadow tables, as far as the log reached when it began. Partitions of ticks.v1 and the
+// replayFolds rebuilds all rows of the view in the shadow tables, as far as the log reached when it began. Partitions of ticks.v1 and the
 // topics of other folds are folded side by side.
 func (r *Replay) replayFolds(ctx context.Context, j *journal) (parts []*partReplay, err error) {
 	meter := r.meter("folding")
@@ -132,7 +132,7 @@ func sideBySide(ctx context.Context, steps []func(context.Context) error) error 
 	return g.Wait()
 }
 
-// locate states where each partition begins and where the log ends now.
+// locate reports where each partition begins and where the log ends now.
 func (r *Replay) locate(ctx context.Context, j *journal) (parts []*partReplay, ends []int64, err error) {
 	topic, err := schemas.TopicNamed(schemas.TopicTicks)
 	if err != nil {

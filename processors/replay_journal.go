@@ -21,7 +21,7 @@ import (
 const (
 	statePreparing  = "preparing"  // shadow tables and controls may be there or not
 	stateFolding    = "folding"    // they are
-	stateExchanging = "exchanging" // the rebuilt tables are whole; some may bear the live name
+	stateExchanging = "exchanging" // the rebuilt tables are whole; some may have the live name
 	stateAborting   = "aborting"
 	stateDone       = "done"
 	stateAborted    = "aborted"
@@ -37,7 +37,7 @@ type journal struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
 	Verify bool      `json:"verify"`
-	// Corrected states that the replay applies corrections: those below an offset, so that one which is taken up applies the same.
+	// Corrected means that the replay applies corrections: those below an offset, so that one which is taken up applies the same.
 	Corrected        bool  `json:"corrected,omitempty"`
 	CorrectionsBelow int64 `json:"correctionsBelow,omitempty"`
 	// Tables gives the UUIDs of the shadow tables.
@@ -221,7 +221,7 @@ func (r *Replay) swap(ctx context.Context, j *journal) error {
 	return r.drop(ctx, j, stateDone)
 }
 
-// drop ends the double writing and drops the tables that bear the shadows' names. A sink that has
+// drop ends the double writing and drops the tables that have the shadows' names. A sink that has
 // not read so far yet passes over tables that are gone.
 func (r *Replay) drop(ctx context.Context, j *journal, end string) error {
 	if end == stateAborted {

@@ -48,7 +48,7 @@ func (m *meter) set(done, total int64) {
 	m.report()
 }
 
-// part is a meter of one of the parts that the step consists of, which states how much of how much is done.
+// part is a meter of one of the parts that the step consists of, which says how much of how much is done.
 func (m *meter) part() func(done, total int64) {
 	var before, expected int64
 	return func(done, total int64) {

@@ -19,7 +19,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// replayMinutes folds anew the minutes whose rows a topic holds. It takes seconds, so nothing of it is kept in the journal: interrupted, it begins
+// replayMinutes refolds the minutes whose rows a topic holds. It takes seconds, so nothing of it is kept in the journal: interrupted, it begins
 // again, and inserts the same rows.
 //
 // Where the log holds all inputs and all that was made of them, it begins with the first. Else it begins as a fold that is
@@ -189,7 +189,7 @@ func (m *Minutes) readAgain(
 	}, func(minute int64, records []joined, _ *eventsv1.Checkpoint) error { return fold(ctx, minute, records) })
 }
 
-// replayRaw makes the rows of a topic of sources anew.
+// replayRaw rebuilds the rows of a topic of sources.
 func (r *Replay) replayRaw(ctx context.Context, j *journal, part *partReplay, meter *meter) error {
 	name := part.makes
 	starts, ends, err := r.Log.LogBounds(ctx, name)

@@ -263,7 +263,7 @@ func TestVerifyFindsExactlyWhatWasTamperedWith(t *testing.T) {
 	if n := leftovers(t, store); n != 0 {
 		t.Errorf("got %d tables left over", n)
 	}
-	// Swapping the view in mends it, and states what was wrong.
+	// Swapping the view in mends it, and reports what was wrong.
 	if result = newReplay(t, log, store, schemas.ViewAll, false).run(t); result.Differing != 3 {
 		t.Errorf("replaying: got %+v, want the three differences", result)
 	}

@@ -21,7 +21,7 @@ type ReplayChange struct {
 	Ticks  int64  `json:"ticks"`
 }
 
-// remapper resolves the ticks of one partition of ticks.v1 anew. They hold the raw tick whole, and the
+// remapper resolves the ticks of one partition of ticks.v1 again. They hold the raw tick whole, and the
 // rate that was joined to it: what was refused, or dropped as a duplicate, is not judged again.
 type remapper struct {
 	rejoin  func(*eventsv1.ResolvedTick, int64) *eventsv1.ResolvedTick

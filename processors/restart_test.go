@@ -67,7 +67,7 @@ func pricesUnit(origins int32) processors.Unit {
 	}
 }
 
-// tally states over all cases of a property whether it was about anything.
+// tally reports over all cases of a property whether it was about anything.
 type tally struct{ prices, candles, rewinds, excluded int }
 
 func (n *tally) want(t *testing.T) {

@@ -46,7 +46,7 @@ type Unit struct {
 // Route is an output topic of a unit.
 type Route struct {
 	Topic string
-	// SamePartition states that input partition p writes to output partition p only.
+	// SamePartition means that input partition p writes to output partition p only.
 	SamePartition bool
 }
 

@@ -50,8 +50,8 @@ var quoteMarkets = []struct{ venue, symbol, base, quote, price string }{
 	{"okx", "SOL-USDT", "SOL", "USDT", "150"},
 }
 
-// dsecondsLog makes minutes of a log: producers that pause and start anew, one with a fast clock, ticks that were
-// received earlier or later than the log states, and times when nobody writes.
+// dsecondsLog makes minutes of a log: producers that pause and restart, one with a fast clock, ticks that were
+// received earlier or later than the log says, and times when nobody writes.
 func dsecondsLog(t *rapid.T) *secondsLog {
 	l := &secondsLog{}
 	now := secondsBegin

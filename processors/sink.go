@@ -112,7 +112,7 @@ type sinkBatch struct {
 	covered  map[int32]latest.Range
 }
 
-// latestField separates the last price of a coin from the last record that states why it has none.
+// latestField separates the last price of a coin from the last record that says why it has none.
 type latestField struct {
 	coinID string
 	priced bool
@@ -194,7 +194,7 @@ func (m *sinkMember) Assigned(ctx context.Context, partitions []int32) (map[int3
 		m.metrics.hold(p, at.Next)
 		starts[p] = at.Next
 	}
-	// Of a log that has records already the ledger states that none is kept yet: without a row readers would take it for one
+	// Of a log that has records already the ledger says that none is kept yet: without a row readers would take it for one
 	// that has none.
 	if len(begun) > 0 {
 		if err := m.writer.retryUntilAvailable(ctx, func() error { return m.sink.History.Record(ctx, begun) }); err != nil {

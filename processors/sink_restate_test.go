@@ -26,7 +26,7 @@ import (
 const restatedSQL = `SELECT concat(run, ' ', toString(toUnixTimestamp(time)), ' ', cause, ' ', view, ' ', table, ' ', kind, ' ', coin_id, ' ', toString(toUnixTimestamp(event_time)), ' ', toString(before), ' ', toString(after)) AS line
 	FROM default.v_restatements ORDER BY splitByChar('/', run)[2], toInt64(splitByChar('/', run)[3]), key`
 
-// drawnStatement is what a venue states of an hour, or that it reports nothing of it any more.
+// drawnStatement is what a venue reports about an hour, or that it reports nothing of it any more.
 type drawnStatement struct {
 	market, hour int
 	price        int // 0: withdrawn
@@ -74,7 +74,7 @@ func (d drawnStatement) line(before drawnStatement, partition int32, offset, rec
 }
 
 // Venues and files state hours again, with the same and with other prices, and take them back, while the sink dies at any of its
-// statements: each change is recorded once, with both values, what only states the same never, and the last statement is in the table.
+// statements: each change is recorded once, with both values, what only says the same never, and the last statement is in the table.
 func TestWhatSourcesStateOtherwiseIsRecordedOnce(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -317,7 +317,7 @@ func TestEveryRecordIsMaterializedOnce(t *testing.T) {
 	s.checkLatest(cache)
 }
 
-// The ledger states up to when the minutes of a partition are closed, once they are in their table. Of a log that has records, it
+// The ledger says up to when the minutes of a partition are closed, once they are in their table. Of a log that has records, it
 // says from the beginning that none is.
 func TestTheLedgerShowsWhichMinutesAreClosed(t *testing.T) {
 	log, producer := newLog(t)
@@ -701,7 +701,7 @@ func TestCacheAwayIsFilledAgain(t *testing.T) {
 	s.check(store)
 }
 
-// waiting is a log that states when a sink waits for a store. Its methods may be called concurrently.
+// waiting is a log that says when a sink waits for a store. Its methods may be called concurrently.
 type waiting struct {
 	slog.Handler
 	seen chan struct{}

@@ -143,7 +143,7 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// warnInterval is how often the log states that a store is still away: it may be for want of room on the log's own disk.
+// warnInterval is how often the log says that a store is still away: it may be for want of room on the log's own disk.
 const warnInterval = time.Minute
 
 // retryUntilAvailable repeats what may be repeated until it succeeds or the context ends. What a store itself

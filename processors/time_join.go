@@ -79,7 +79,7 @@ type spanBegin struct {
 	offsets []int64
 }
 
-// newTimeJoin begins where a checkpoint states, nil for the beginning of the log.
+// newTimeJoin begins where a checkpoint says, nil for the beginning of the log.
 func newTimeJoin(step joinStep, inputs []schemas.Topic, checkpoint *eventsv1.Checkpoint) *timeJoin {
 	j := &timeJoin{step: step, first: map[string]int{}}
 	for _, topic := range inputs {
@@ -242,7 +242,7 @@ func (j *timeJoin) checkpoint() *eventsv1.Checkpoint {
 	return c
 }
 
-// exhausted states that no span can become whole any more below the ends: one partition is read to its end, and all others
+// exhausted reports whether no span can become whole any more below the ends: one partition is read to its end, and all others
 // have come as far or are read to theirs.
 func (j *timeJoin) exhausted(ends stream.Offsets) bool {
 	limit := int64(math.MaxInt64)
@@ -346,7 +346,7 @@ func (f *joinedFold) run(ctx context.Context, start func(context.Context, *event
 	return runSingleton(ctx, f.log, f.name, f.output, func(ctx context.Context) error { return f.fold(ctx, start) })
 }
 
-// fold reads the inputs from where the output states, and writes what each span causes.
+// fold reads the inputs from where the output says, and writes what each span causes.
 func (f *joinedFold) fold(ctx context.Context, start func(context.Context, *eventsv1.Checkpoint) (spanFolder, error)) error {
 	ends, err := stream.LastApplied(ctx, f.log, f.output, []int32{0}, 1)
 	if err != nil {

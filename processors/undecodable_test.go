@@ -100,7 +100,7 @@ func TestUndecodableRecordsAreDeadLettersOnce(t *testing.T) {
 		return count(t, store, "SELECT (SELECT count() FROM prices FINAL WHERE coin_id = '"+name+"') + (SELECT count() FROM candles_1m FINAL WHERE coin_id = '"+name+
 			"') + (SELECT uniqExact(coin_id) FROM coin_markets FINAL WHERE coin_id = '"+name+"' OR source_id = '"+name+"') + (SELECT uniqExact(topic) FROM dead_letters FINAL WHERE source = '"+name+"')")
 	}
-	// Letters of what is resolved bear the time of the log, and those of long ago are expired.
+	// Letters of what is resolved have the time of the log, and those of long ago are expired.
 	for second := range int64(3) {
 		clock := &eventsv1.RawRecord{Producer: "kraken", Epoch: 1, Body: &eventsv1.RawRecord_Clock{Clock: &eventsv1.Clock{Time: 1764000000e9 + second*1e9}}}
 		value, err := clock.MarshalVT()

@@ -53,7 +53,7 @@ func allEvidence() (all []declaredEvidence) {
 	return all
 }
 
-// Every feed states how its format is known, and with what: a page for what was read, a recording for what was received.
+// Every feed says how its format is known, and with what: a page for what was read, a recording for what was received.
 func TestEveryFeedStatesHowItsFormatIsKnown(t *testing.T) {
 	for _, d := range allEvidence() {
 		e := d.evidence
@@ -83,7 +83,7 @@ func TestEveryFeedStatesHowItsFormatIsKnown(t *testing.T) {
 }
 
 // What counts as recorded is among the recordings that the other tests compare with what an independent reader found in
-// them, and states what the part is read for.
+// them, and says what the part is read for.
 func TestRecordedFormatsAreDecoded(t *testing.T) {
 	root, answers := expectedAnswers(t)
 	decoded := func(t *testing.T, source, file string) (kinds []string) {

@@ -211,7 +211,7 @@ func compareFile(t *testing.T, v adapter.Venue, path, file string, want expectat
 	}
 }
 
-// refusedWhole recognizes a recording that was rejected as retired and of which nothing was read.
+// refusedWhole recognizes a recording that was rejected as retired and from which nothing was read.
 func refusedWhole(lines []printed) bool {
 	for _, p := range lines {
 		if p.Reason != "retired_api" {

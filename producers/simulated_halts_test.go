@@ -11,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/producers/simulator/provider"
 )
 
-// haltedBy is by what each simulated venue's list states that a market is halted. The others' lists have only what trades.
+// haltedBy is by what each simulated venue's list says that a market is halted. The others' lists have only what trades.
 var haltedBy = map[string]string{
 	"binance": "status=BREAK", "bitget": "status=halt", "bitstamp": "trading=Disabled", "bybit": "status=Closed", "coinbase": "trading_disabled=true",
 	"cryptocom": "tradable=false", "gate": "trade_status=untradable", "htx": "state=suspend", "kraken": "status=cancel_only", "kucoin": "enableTrading=false",

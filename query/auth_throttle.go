@@ -42,7 +42,7 @@ type slot struct {
 
 func newGuard() *authThrottle { return &authThrottle{byKey: map[netip.Prefix]int{}} }
 
-// failed counts a bad key of an address, and states for how long that is slowed; 0 if it is not.
+// failed counts a bad key of an address, and says for how long that is slowed; 0 if it is not.
 func (g *authThrottle) failed(from net.IP, now time.Time) time.Duration {
 	key := addressKey(from)
 	g.mu.Lock()

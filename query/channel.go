@@ -16,7 +16,7 @@ type Channel struct {
 	Code byte
 	// Event is the type of its messages, in snake case.
 	Event string
-	// Doc states what is sent, and when.
+	// Doc says what is sent, and when.
 	Doc string
 	// Topic is what it is read from, and Step about how often its elements come. Topic is empty where Follow feeds it.
 	Topic string

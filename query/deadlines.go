@@ -106,7 +106,7 @@ func (d *lazyDeadline) set(t time.Time, apply func(time.Time) error) error {
 	return apply(t)
 }
 
-// moved states, after the connection ended a read or write, that it was to go on, and lets it.
+// moved reports, after the connection ended a read or write, that it was to go on, and lets it.
 func (d *lazyDeadline) moved(apply func(time.Time) error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

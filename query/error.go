@@ -59,7 +59,7 @@ type Error struct {
 	// Position is where in a statement the fault is, in characters from 1, Line and Column the same by lines; 0 where that is not
 	// known.
 	Position, Line, Column int
-	// Hint states what to do instead.
+	// Hint says what to do instead.
 	Hint string
 }
 

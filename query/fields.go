@@ -70,7 +70,7 @@ func readFields(body []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// parseField turns a field of a body into its value, or states what is wrong with it.
+// parseField turns a field of a body into its value, or says what is wrong with it.
 func (p *Param) parseField(raw json.RawMessage) (v value, clamped bool, fault string) {
 	switch p.Kind {
 	case List:

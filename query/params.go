@@ -99,7 +99,7 @@ type Param struct {
 	// Word is the key of Hints that a plain word means, Numbers are the keys whose texts are decimals above 0.
 	Word    string
 	Numbers []string
-	// Check refuses further texts by stating what is wanted; empty accepts. Pattern is what it takes as a regular expression,
+	// Check refuses further texts by saying what is wanted; empty accepts. Pattern is what it takes as a regular expression,
 	// for documents alone; empty where that is no matter of form.
 	Pattern string
 	Check   func(string) string
@@ -152,7 +152,7 @@ func (p *Param) compile() (value, error) {
 	return v, nil
 }
 
-// parse turns the texts of a parameter into its value, or states what is wrong with them.
+// parse turns the texts of a parameter into its value, or says what is wrong with them.
 func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 	v.set = true
 	text := texts[0]
@@ -216,7 +216,7 @@ func decimal(text string) (float64, bool) {
 	return n, err == nil && n >= 0 && !math.IsInf(n, 0)
 }
 
-// ParseTime reads the text of a Time, or states what is wrong with it.
+// ParseTime reads the text of a Time, or says what is wrong with it.
 func ParseTime(text string) (at time.Time, fault string) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {

@@ -124,7 +124,7 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, e *compiled, who Caller, args 
 	return e.Handle(patient, r)
 }
 
-// send writes a success, or states that the client's copy still holds.
+// send writes a success, or says that the client's copy still holds.
 func (s *Server) send(ctx *fasthttp.RequestCtx, a Answer, cache []byte) int {
 	h := &ctx.Response.Header
 	h.SetContentType(contentJSON)

@@ -69,7 +69,7 @@ func startingPage(w http.ResponseWriter, shown *Error) {
 	fmt.Fprint(w, "</ul>")
 }
 
-// After lets endpoints answer 503 STARTING as long as one of the inputs that they read states what it waits for. A process
+// After lets endpoints answer 503 STARTING as long as one of the inputs that they read says what it waits for. A process
 // that starts reads the ends of its topics, the oldest records first: answers from among them would be older than those that
 // were given before the start.
 func After(endpoints []Endpoint, waiting ...func() string) []Endpoint {
@@ -87,7 +87,7 @@ func After(endpoints []Endpoint, waiting ...func() string) []Endpoint {
 	return endpoints
 }
 
-// Settled is a wait for what is made of topics: until they were read, as waiting states, and then until what was read is
+// Settled is a wait for what is made of topics: until they were read, as waiting reports, and then until what was read is
 // visible to every reader. Settle is called at least once, and may be called again.
 func Settled(settle func(), waiting ...func() string) func() string {
 	var settled atomic.Bool

@@ -92,7 +92,7 @@ func (c *compiled) toolOutput() (encoded json.RawMessage, err error) {
 }
 
 // outputBytes is the size above which the schema of a response describes its rows in less detail. A model reads the list of
-// tools before every conversation, so it states what is needed to read answers; the OpenAPI document states all.
+// tools before every conversation, so it says what is needed to read answers; the OpenAPI document describes all.
 const outputBytes = 440
 
 // rowDetail is how much a schema describes of the rows of a response.

@@ -98,7 +98,7 @@ func Aggregate(inputs []*eventsv1.PriceInput, now int64) (Aggregated, []*eventsv
 	return withoutExcluded(aggregateV2, valueV2, inputs, now)
 }
 
-// AggregateBy is Aggregate by the version that a record states it was made with, 0 for 1; false where this binary does not
+// AggregateBy is Aggregate by the version that a record says it was made with, 0 for 1; false where this binary does not
 // know the version, since a newer one made the record.
 func AggregateBy(version uint32, inputs []*eventsv1.PriceInput, now int64) (out Aggregated, considered []*eventsv1.PriceInput, known bool) {
 	switch version {

@@ -1,6 +1,6 @@
 package schemas
 
-// ArchiveClass states what an archive of the log does with the records of a topic.
+// ArchiveClass says what an archive of the log does with the records of a topic.
 type ArchiveClass int
 
 const (

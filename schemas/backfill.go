@@ -30,7 +30,7 @@ type MarketCandle struct {
 	Start                          time.Time
 	OHLC
 	Volume decimal.Decimal
-	// Imported states that it is of a file.
+	// Imported means that it is of a file.
 	Imported bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// Origin states where a candle comes from.
+// Origin says where a candle comes from.
 type Origin string
 
 // Origins of candles. Records of candles of the past name OriginImport, or none.

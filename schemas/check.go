@@ -27,7 +27,7 @@ var (
 	maxVolume = decimal.New(1, 19)
 )
 
-// CheckTick states why a tick must not become one, and what was wrong in words; an empty reason if
+// CheckTick reports why a tick must not become one, and what was wrong in words; an empty reason if
 // it may.
 func CheckTick(t *eventsv1.Tick) (Reason, string) {
 	if t.EventTime != 0 && t.EventTime-t.IngestTime > int64(maxAhead) {
@@ -65,7 +65,7 @@ func CheckTick(t *eventsv1.Tick) (Reason, string) {
 	}
 }
 
-// CheckCandle states why a venue's candle of the past must not be kept, and what was wrong in words; an empty
+// CheckCandle reports why a venue's candle of the past must not be kept, and what was wrong in words; an empty
 // reason if it may.
 func CheckCandle(c *eventsv1.BackfillCandle) (Reason, string) {
 	for _, price := range [...][2]string{{"open", c.Open}, {"high", c.High}, {"low", c.Low}, {"close", c.Close}} {

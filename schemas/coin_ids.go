@@ -58,7 +58,7 @@ func (c *CoinIDs) add(coin Coin) {
 	c.byName[key] = coin.ID
 }
 
-// Canonical is the canonical id of what a source calls sourceID: what the table of ids states, else the one coin whose
+// Canonical is the canonical id of what a source calls sourceID: what the table of ids has, else the one coin whose
 // symbol and name are those in the id (CoinPaprika spells it symbol-name), else the one with the source's symbol and
 // name. A source keeps a coin's id when the coin takes another symbol, so an id with another symbol in it proves
 // nothing; and it separates namesakes by an id that goes on after the name, so such an id is no proof either.
@@ -116,7 +116,7 @@ func squash(s string) string {
 	}, s)
 }
 
-// parseCoinIDs reads a table in the form of coin_ids.csv, and reports all faults at once. A row without a coin_id states
+// parseCoinIDs reads a table in the form of coin_ids.csv, and reports all faults at once. A row without a coin_id says
 // that the source means a coin which the table of coins does not have, whatever its name suggests.
 func parseCoinIDs(text string, coins *CoinTable) (*CoinIDs, error) {
 	ids := &CoinIDs{known: map[sourceCoin]string{}, claimed: map[sourceCoin]bool{}, byName: map[string]string{}}

@@ -12,7 +12,7 @@ var coinsCSV string
 //go:embed fiats.csv
 var fiatsCSV string
 
-// Kind states what a coin is, as far as pricing needs to know.
+// Kind says what a coin is, as far as pricing needs to know.
 type Kind string
 
 // Kinds of coins. A stablecoin aims at one unit of its peg; a token that grows by its yield
@@ -153,7 +153,7 @@ func (t *CoinTable) Fiat(code string) (Fiat, bool) {
 
 // Resolve finds the coin that a venue calls venueBase, in any letter case: what the table holds of
 // that venue's symbol, else the coin with this symbol, the highest ranked if several have it.
-// The method states which it was. A fiat base (EUR-USDT) is not a coin. Symbols that mean many
+// The method says which it was. A fiat base (EUR-USDT) is not a coin. Symbols that mean many
 // units of a coin (1000SATS, 1MBABYDOGE) are in no alias, because their price is not the coin's:
 // they stay unmapped. It allocates nothing.
 func (t *CoinTable) Resolve(venue, venueBase string) (coin Coin, method string, ok bool) {
@@ -175,7 +175,7 @@ func (t *CoinTable) Resolve(venue, venueBase string) (coin Coin, method string, 
 	return t.coins[e.coin], e.method, true
 }
 
-// Refuses states that a venue uses a symbol for something that the table does not have.
+// Refuses reports whether a venue uses a symbol for something that the table does not have.
 func (t *CoinTable) Refuses(venue, symbol string) bool {
 	var buf keyBuffer
 	key, _, ok := buf.venueSymbol(venue, symbol)

@@ -18,7 +18,7 @@ const (
 // once, each with file, line and field.
 //
 // Coins are in the order of their ranks, which run 1 to n. Aliases are separated by ";":
-// "venue:SYM" states that this venue calls the coin SYM, "*:SYM" that any may, "!venue:SYM" that at
+// "venue:SYM" says that this venue calls the coin SYM, "*:SYM" that any may, "!venue:SYM" that at
 // this venue SYM is something else that the table does not have. An alias means the same unit:
 // a symbol that counts thousands, or a predecessor that was swapped at another ratio, is not one.
 func ParseCoins(coinsCSV, fiatsCSV string) (*CoinTable, error) {

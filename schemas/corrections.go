@@ -20,7 +20,7 @@ const (
 
 // Corrections are operators' corrections of what was received, in whatever order they were read. Nil holds none. Safe for concurrent use.
 type Corrections struct {
-	// some states that there are any: each tick asks, and hardly ever are there.
+	// some means that there are any: each tick asks, and hardly ever are there.
 	some    atomic.Bool
 	mu      sync.RWMutex
 	records map[string]*eventsv1.CorrectionRecord

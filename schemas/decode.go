@@ -38,7 +38,7 @@ var (
 	errNoFields = errors.New("the record lacks what its kind needs")
 )
 
-// Check states why a decoded record, of the type that New makes, cannot be one of the topic. Protobuf decodes an empty value,
+// Check reports why a decoded record, of the type that New makes, cannot be one of the topic. Protobuf decodes an empty value,
 // some cut-off ones and some records of other messages without an error; what they leave would be taken for a record without
 // a cause, or for one that is caused by all that is still to come.
 func (t *Topic) Check(rec eventsv1.Marked) error {

@@ -132,7 +132,7 @@ func NewDefiProtocol(reported *eventsv1.Protocol) *eventsv1.DefiProtocol {
 	return p
 }
 
-// tvlSection is the section that a key of a protocol's amounts means, empty for a chain's own; chain states that it is of one chain.
+// tvlSection is the section that a key of a protocol's amounts means, empty for a chain's own; chain means that it is of one chain.
 func tvlSection(key string) (section string, chain bool) {
 	if slices.Contains(tvlSections, key) {
 		return key, false

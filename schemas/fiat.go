@@ -24,7 +24,7 @@ type FiatSource struct {
 	Daily bool
 	// Providers are whom the source blended it from, if it names them.
 	Providers []string
-	// Reason states why it did not count, empty if it did: a FiatStale, FiatOutlier or FiatRepeats.
+	// Reason says why it did not count, empty if it did: a FiatStale, FiatOutlier or FiatRepeats.
 	Reason string
 }
 
@@ -42,16 +42,16 @@ type FiatRate struct {
 	Rate float64
 	// Time is the newest of the sources that count.
 	Time int64
-	// Stale states that no source counts: the rate is the newest that was published.
+	// Stale means that no source counts: the rate is the newest that was published.
 	Stale bool
 	// Sources in alphabetical order.
 	Sources []FiatSource
 }
 
-// FiatReading states when a source was last read and how often it is, both as Unix nanoseconds; 0 is not known.
+// FiatReading says when a source was last read and how often it is, both as Unix nanoseconds; 0 is not known.
 type FiatReading struct{ Read, Interval int64 }
 
-// fiatInterval is how often a source that sets rates within a day is taken to be read if nothing states it.
+// fiatInterval is how often a source that sets rates within a day is taken to be read if nothing says it.
 const fiatInterval = int64(15 * time.Minute)
 
 // BlendFiat makes one rate a currency of the newest fixings of each source, at a time (Unix nanoseconds).

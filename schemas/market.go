@@ -346,7 +346,7 @@ func (s *CoinState) Expires(minute int64) int64 {
 	return oldest + int64(ObservationFor)
 }
 
-// Empty states that nothing is remembered.
+// Empty reports whether nothing is remembered.
 func (s *CoinState) Empty() bool { return len(s.Days) == 0 && len(s.observations) == 0 }
 
 // Markets is how many venues' markets made the price of a minute that is still fresh.

@@ -28,7 +28,7 @@ type LongCloses [longSpans]float64
 type CandleFigures struct {
 	// DayAgo is the close of the last candle that ended 24 hours before, or at most 2.4 hours earlier.
 	DayAgo float64
-	// High and Low are those of the candles of the 24 hours. Whole states that there is a candle before these: what sources
+	// High and Low are those of the candles of the 24 hours. Whole means that there is a candle before these: what sources
 	// say of them counts no more.
 	High, Low float64
 	Whole     bool

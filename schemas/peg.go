@@ -13,7 +13,7 @@ func PegDeviationBps(price, peg float64) float64 { return (price - peg) / peg * 
 // PegScoreSpan is the span that a stability score looks back over.
 const PegScoreSpan = 30 * 24 * time.Hour
 
-// PegScore states how well a stablecoin keeps its peg, with all that it is made of.
+// PegScore says how well a stablecoin keeps its peg, with all that it is made of.
 type PegScore struct {
 	// Score is from 0 to 100, higher is more stable: 100 less half the mean, 0.3 of the 95th percentile and
 	// 0.2 of the newest, all of absolute basis points, and never below 0.

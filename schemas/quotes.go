@@ -16,7 +16,7 @@ const (
 // crossQuotes are the coins that markets of several venues are quoted in, beside stablecoins.
 var crossQuotes = []string{"bitcoin", "ethereum", "binancecoin"}
 
-// QuoteLevel states how an asset is converted to USD, if it can be.
+// QuoteLevel reports how an asset is converted to USD, if it can be.
 func QuoteLevel(coins *CoinTable, a Asset) int {
 	if a.Fiat {
 		return DirectQuote

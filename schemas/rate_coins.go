@@ -17,14 +17,14 @@ var rateCoinsCSV string
 
 const rateCoinsHeader = "symbol,kind,coin_id"
 
-// RateReason states why a rate is of no coin or of no category. The list is closed, so that rates can be counted by it.
+// RateReason says why a rate is of no coin or of no category. The list is closed, so that rates can be counted by it.
 type RateReason string
 
 // Reasons of a rate that is not attached.
 const (
 	// RateCoinUnknown is a symbol that no table has, nor any of those that it is joined from.
 	RateCoinUnknown RateReason = "coin_unknown"
-	// RateCategoryUnknown is a rate of one coin whose source does not state what it is for, of a project of which nobody does.
+	// RateCategoryUnknown is a rate of one coin whose source does not say what it is for, of a project of which nobody does.
 	RateCategoryUnknown RateReason = "category_unknown"
 )
 
@@ -139,7 +139,7 @@ func rateParts(symbol string) []string {
 }
 
 // rateCategoryOf are the categories of rates by those that DefiLlama puts projects into, as in rate_projects.csv; a project of
-// another category does not state what its rates are for.
+// another category does not say what its rates are for.
 var rateCategoryOf = map[string]string{
 	"Lending": RateLending, "CDP": RateLending, "RWA Lending": RateLending, "Uncollateralized Lending": RateLending,
 	"Liquid Staking": RateStaking, "Liquid Restaking": RateStaking, "Restaking": RateStaking, "Staking Pool": RateStaking, "Collateral Markets": RateStaking,

@@ -67,7 +67,7 @@ func TestRatesAreOfACategory(t *testing.T) {
 	}
 }
 
-// A row states what the coin table does not.
+// A row says what the coin table does not.
 func TestSpellingsOfRatesAreNeeded(t *testing.T) {
 	known := embeddedRateCoins()
 	for symbol, coin := range known.same {

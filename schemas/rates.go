@@ -44,7 +44,7 @@ const (
 // made by it, so that they can be made again: RateRuleBy finds it.
 const RateVersion = 1
 
-// Yearly turns a rate as a source states it into percent a year: without compounding (APR), and compounded (APY). Units
+// Yearly turns a rate as a source reports it into percent a year: without compounding (APR), and compounded (APY). Units
 // are RateUnits, compounding is a key of Compoundings, and empty beside an APY, which then counts as both: how it was
 // compounded is not known. Text that is not a number wraps NotANumber, one out of bounds (-100 to 1e6 percent) Absurd. This is its
 // current version, RateVersion.
@@ -64,7 +64,7 @@ type RateRule struct {
 	RewardAPY func(raw, reward, unit, compounding string) *float64
 }
 
-// RateRuleBy is the rule by the version that a row states it was made with, 0 for 1; false where this binary does not know the
+// RateRuleBy is the rule by the version that a row says it was made with, 0 for 1; false where this binary does not know the
 // version, since a newer one made the row.
 func RateRuleBy(version uint32) (RateRule, bool) {
 	switch version {

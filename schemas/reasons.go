@@ -2,7 +2,7 @@ package schemas
 
 import "strings"
 
-// Reason states why a message is in the dead letter and not among the ticks. The list is closed,
+// Reason says why a message is in the dead letter and not among the ticks. The list is closed,
 // so that refusals can be counted. A Reason is an error: wrap it with what was wrong.
 type Reason string
 
@@ -48,7 +48,7 @@ const (
 	NotSpot
 	// Repeat is a state equal to the one before it, or an event seen before.
 	Repeat
-	// Doubtful is a market that bears the symbol of a coin and has not had its price for long: it is Unmapped too.
+	// Doubtful is a market that has the symbol of a coin and has not had its price for long: it is Unmapped too.
 	Doubtful
 	// Excluded is a tick that an operator's correction leaves out: it counts in nothing that is derived.
 	Excluded

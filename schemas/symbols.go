@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// SymbolMethod states how a symbol was resolved. In the order of this list the first that can decide does.
+// SymbolMethod says how a symbol was resolved. In the order of this list the first that can decide does.
 type SymbolMethod string
 
 // Methods of resolving a symbol, with the confidences that each gives, in percent, rounded down.
 const (
 	// MethodOverride is an operator's word on this symbol of this source: 100.
 	MethodOverride SymbolMethod = "manual_override"
-	// MethodProvider is what a source of reference data itself states: its own id of the coin, 100; the coin's contract
+	// MethodProvider is what a source of reference data itself reports: its own id of the coin, 100; the coin's contract
 	// address, 100 with the platform and 95 without. A price that is not the coin's takes either down to 85.
 	MethodProvider SymbolMethod = "provider_mapping"
-	// MethodExchange is what the coin table states of this symbol at this venue, 100, or of an old name that any venue may
+	// MethodExchange is what the coin table says of this symbol at this venue, 100, or of an old name that any venue may
 	// use, 95. A price that is not the coin's takes both down to 85; if it is off tenfold, an old name does not count.
 	MethodExchange SymbolMethod = "exchange_mapping"
 	// MethodUnique is that one coin alone has the symbol: 90. Of a coin outside the coin table a source must report a price or a
@@ -32,11 +32,11 @@ const (
 	MethodDatabase SymbolMethod = "coin_database"
 	// MethodRanking is the largest of several: 70 + 30 x (1 - √share), and at most 84 where it ranks beyond 1,000 or another
 	// is a leveraged fund or a stock in a token of unknown size. A rival of unknown size counts as one at the end of the
-	// ranking, which states no more than that it is not before that.
+	// ranking, which says no more than that it is not before that.
 	MethodRanking SymbolMethod = "market_cap_ranking"
 	// MethodSearch is what names match: 80 for the one coin with this very name, 75 for an id that is not a name, 70 for the one coin whose name
 	// begins with it, 65 for the likeliest among coins of unknown size. It is also the word for what another method found with less
-	// certainty than that method may have: the only coin with a symbol of which nothing else is known, 75; a number of units of it, 80; and
+	// certainty than that method may have: the only coin with a symbol about which nothing else is known, 75; a number of units of it, 80; and
 	// 65 for any coin whose price is not the given one.
 	MethodSearch SymbolMethod = "catalog_search"
 )
@@ -51,7 +51,7 @@ const (
 	// priceMatches and priceDiffers bound how far a coin's price lies from the given one, as a fraction of it: at most the
 	// first, it is the same price; more than the second, it is another. The given price may be minutes old.
 	priceMatches, priceDiffers = 0.10, 0.30
-	// priceContradicts is the ratio from which a price states that another coin, or another unit, is meant.
+	// priceContradicts is the ratio from which a price implies that another coin, or another unit, is meant.
 	priceContradicts = 10
 	// unknownShare is what a coin of unknown size counts as at least, as a fraction of one whose size is known: sources
 	// leave out what hardly trades.
@@ -154,7 +154,7 @@ type SymbolCandidate struct {
 	Score int
 }
 
-// SymbolMapping states which coin a symbol of a venue or source means, since when.
+// SymbolMapping says which coin a symbol of a venue or source means, since when.
 type SymbolMapping struct {
 	Source, Symbol, CoinID string
 	Method                 SymbolMethod
@@ -205,7 +205,7 @@ func (r *Resolver) venue(req SymbolRequest) string {
 	return source
 }
 
-// ours states that a coin is one of the coin table.
+// ours reports whether a coin is one of the coin table.
 func (r *Resolver) ours(c SymbolCoin) bool {
 	_, ok := r.Table.ByID(c.ID)
 	return ok
@@ -307,7 +307,7 @@ func (q *question) collect() {
 	}
 }
 
-// fits states that a coin can be issued where the context says.
+// fits reports whether a coin can be issued where the context says.
 func (q *question) fits(c SymbolCoin) bool {
 	platform, contract := FoldName(q.req.Context.Platform), strings.ToLower(strings.TrimSpace(q.req.Context.Contract))
 	if platform == "" && contract == "" || len(c.Platforms) == 0 {
@@ -318,12 +318,12 @@ func (q *question) fits(c SymbolCoin) bool {
 	})
 }
 
-// contradicts states that the given price is that of another coin, or of another unit.
+// contradicts reports whether the given price is that of another coin, or of another unit.
 func (q *question) contradicts(c SymbolCoin) bool {
 	return q.price > 0 && c.Price > 0 && max(c.Price/q.price, q.price/c.Price) >= priceContradicts
 }
 
-// differs states that the given price is not the coin's, though it may be one that the coin once had.
+// differs reports whether the given price is not the coin's, though it may be one that the coin once had.
 func (q *question) differs(c SymbolCoin) bool {
 	return q.price > 0 && c.Price > 0 && math.Abs(c.Price-q.price)/q.price > priceDiffers
 }
@@ -536,7 +536,7 @@ func share(c, of SymbolCoin) float64 {
 
 func unsized(c SymbolCoin) bool { return c.Rank == 0 && c.MarketCap == 0 }
 
-// unranked states that a coin of unknown size is, by its name, a leveraged fund or a stock in a token. Sources report no market cap
+// unranked reports whether a coin of unknown size is, by its name, a leveraged fund or a stock in a token. Sources report no market cap
 // of those however much they trade: BULL was FTX's fund at several venues, while rankings held BuySell alone.
 func unranked(c SymbolCoin) bool {
 	name := strings.ToLower(c.Name)

@@ -58,7 +58,7 @@ func NewSymbolIndex(coins iter.Seq[SymbolCoin]) *SymbolIndex {
 	return x
 }
 
-// TableCoins are the coins of a table, of which nothing is known but their rows.
+// TableCoins are the coins of a table, about which nothing is known but their rows.
 func TableCoins(table *CoinTable) iter.Seq[SymbolCoin] {
 	return func(yield func(SymbolCoin) bool) {
 		for _, c := range table.All() {

@@ -34,7 +34,7 @@ func (r *Resolver) misspelt(text string) []SymbolCandidate {
 // maxNameLetters is beyond any coin's name.
 const maxNameLetters = 64
 
-// OneSlip states that two texts differ by one letter, or by two neighbours that changed places.
+// OneSlip reports whether two texts differ by one letter, or by two neighbours that changed places.
 func OneSlip(a, b string) bool {
 	if a == b || len(a)-len(b) > 4 || len(b)-len(a) > 4 { // a letter has at most four bytes
 		return false

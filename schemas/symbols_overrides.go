@@ -10,7 +10,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// NoCoin is the coin of an override that states only what a symbol does not mean: no coin that we know.
+// NoCoin is the coin of an override that says only what a symbol does not mean: no coin that we know.
 const NoCoin = "-"
 
 // maxSymbol bounds the symbol of an override, in bytes, and of everything else that names one.
@@ -19,7 +19,7 @@ const maxSymbol = 64
 // SymbolOverrides are operators' words on symbols, each from its log time until the next on the same symbol of the same
 // source. Nil holds none. Safe for concurrent use.
 type SymbolOverrides struct {
-	// some states that there are any: each tick asks, and hardly ever are there.
+	// some means that there are any: each tick asks, and hardly ever are there.
 	some    atomic.Bool
 	mu      sync.RWMutex
 	changes map[overrideKey][]*eventsv1.SymbolOverride
@@ -45,7 +45,7 @@ func (o *SymbolOverrides) Apply(rec *eventsv1.SymbolOverride) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// Two of one time are ordered by what they state, so that the order in which they are read decides nothing.
+	// Two of one time are ordered by what they say, so that the order in which they are read decides nothing.
 	at, known := slices.BinarySearchFunc(o.changes[key], rec, func(a, b *eventsv1.SymbolOverride) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(a.CoinId, b.CoinId))
 	})
@@ -88,7 +88,7 @@ func (o *SymbolOverrides) Mention(venue, symbol string) bool {
 }
 
 // Quote is the asset that a venue's symbol means where something is quoted in it, at a log time (Unix nanoseconds): what an
-// override states, else the table. Overrides are about coins: what the table takes for a currency is one.
+// override says, else the table. Overrides are about coins: what the table takes for a currency is one.
 func (o *SymbolOverrides) Quote(table *CoinTable, venue, symbol string, at int64) (Asset, bool) {
 	asset, known := table.ResolveQuote(venue, symbol)
 	if asset.Fiat {

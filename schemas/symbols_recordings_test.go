@@ -157,7 +157,7 @@ func rankedCatalog(t *testing.T, dir string, ranks map[string]int, last int) *Sy
 	return NewSymbolIndex(slices.Values(coins))
 }
 
-// leveraged states that a symbol of these lists is a fund which venues make of a coin, such as BTC3L and ETHDOWN.
+// leveraged reports whether a symbol of these lists is a fund which venues make of a coin, such as BTC3L and ETHDOWN.
 func leveraged(symbol string, coins SymbolCatalog) bool {
 	symbol = strings.ToUpper(symbol)
 	for _, suffix := range []string{"UP", "DOWN", "BULL", "BEAR", "1S", "2L", "2S", "3L", "3S", "5L", "5S"} {
@@ -316,7 +316,7 @@ func TestEveryCollisionOfARankedCoinIsDecidedRight(t *testing.T) {
 	}
 	const lowest = 1000 // for a coin of which no more is known than that it is among them
 	ranks, largest, named := map[string]int{}, map[string]string{}, map[string][]string{}
-	alone := map[string]map[string]int{} // what one ranking alone states
+	alone := map[string]map[string]int{} // what one ranking alone says
 	for _, row := range symbolRows(t, "ranked.csv") {
 		symbol, coin, rank, ground := row[0], row[1], 0, row[3]
 		switch ground {

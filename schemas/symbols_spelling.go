@@ -9,7 +9,7 @@ type spelling struct {
 	symbol string
 	// units is how many of the coin one unit of the symbol is.
 	units float64
-	// guessed states that nothing but the letters suggests this reading.
+	// guessed means that nothing but the letters suggests this reading.
 	guessed bool
 }
 
@@ -125,7 +125,7 @@ func startsWithLetters(s string) bool {
 	return true
 }
 
-// isAddress states that a text is the address of a contract on a chain of Ethereum's kind, maybe after a platform and a
+// isAddress reports whether a text is the address of a contract on a chain of Ethereum's kind, maybe after a platform and a
 // colon.
 func isAddress(text string) bool {
 	_, address := cutPlatform(text, "")

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// TickHead is what tells ticks apart. What it refers to lives in the memory of the value that it was found in.
+// TickHead is what distinguishes ticks. What it refers to lives in the memory of the value that it was found in.
 type TickHead struct {
 	Venue, Symbol, Base string
 	EventID             []byte

@@ -49,7 +49,7 @@ func (t Table) stating(columns ...string) Table {
 // filled is a table that no replay rebuilds.
 func filled(name string) Table { return Table{Name: name} }
 
-// unordered is a table whose rows come in no order of time: the offset alone states which are made.
+// unordered is a table whose rows come in no order of time: the offset alone says which are made.
 func unordered(name string) Table {
 	return Table{
 		Name:          name,
@@ -97,7 +97,7 @@ func afterSecond(now, _ int64) int64 { return seconds(now) + 1 }
 // not derived, which are read again, and of ticks, which are resolved again.
 func (t Topic) Refolded() bool { return t.Derived && t.View != "" && t.View != ViewTicks }
 
-// ViewTopics are the topics whose tables a replay of a view makes, nil for a view that there is none of.
+// ViewTopics are the topics whose tables a replay of a view makes, nil for a view that does not exist.
 func ViewTopics(view string) []Topic {
 	var rows []Topic
 	for _, t := range Topics {

@@ -19,7 +19,7 @@ type Topic struct {
 	New func() eventsv1.Marked
 	// Writer is who writes the topic: producers, operators, query, a sink, or the processor with its folder.
 	Writer string
-	// Holds states in a line what the records are, for people.
+	// Holds says in a line what the records are, for people.
 	Holds string
 	// Retention is how long a cluster keeps records; 0 keeps them for ever.
 	Retention time.Duration
@@ -37,7 +37,7 @@ type Topic struct {
 	Seconds, Minutes bool
 	// Clockless topics get no clock or pulse: when nobody writes to one, it shows nothing of how far its readers are behind.
 	Clockless bool
-	// Archive states what is kept of the topic when the brokers have it no longer. Of raw ticks nothing is: ticks hold them whole.
+	// Archive says what is kept of the topic when the brokers have it no longer. Of raw ticks nothing is: ticks hold them whole.
 	Archive ArchiveClass
 	// Logic is the logic version of the fold that derives the topic: it is raised whenever that fold could derive another
 	// record from the same input, and is the upper half of the version of every row. 0 for what no fold derives.
@@ -47,7 +47,7 @@ type Topic struct {
 	// View is what a replay of the tables is called, if there is one.
 	View string
 
-	// valid states what a decoded value lacks; nil where a body is all that it needs.
+	// valid says what a decoded value lacks; nil where a body is all that it needs.
 	valid func(eventsv1.Marked) error
 	// unmarked reports whether a record of a derived topic is one that no fold wrote, which has no mark; nil if each has one.
 	unmarked func(eventsv1.Marked) bool
@@ -105,7 +105,7 @@ const (
 	ViewTicks = "ticks"
 	// ViewReference is the rows of what sources gave. They are not derived, so they are only compared.
 	ViewReference = "reference"
-	// ViewBackfill is what restatements of venues' candles of the past bear. There is no replay of it.
+	// ViewBackfill is what restatements of venues' candles of the past carry. There is no replay of it.
 	ViewBackfill = "backfill"
 )
 

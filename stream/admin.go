@@ -40,7 +40,7 @@ func ClusterTopicConfigs(t schemas.Topic) map[string]string {
 	return configs
 }
 
-// PartitionCountError states that a topic has another number of partitions than the topic table. It cannot be mended in
+// PartitionCountError means that a topic has another number of partitions than the topic table. It cannot be mended in
 // place: a key would find its older records on another partition.
 type PartitionCountError struct {
 	Topic       string
@@ -53,14 +53,14 @@ func (e *PartitionCountError) Error() string {
 		e.Topic, e.Has, e.Wanted, e.Wanted)
 }
 
-// MissingTopicError states that a topic of the table does not exist.
+// MissingTopicError means that a topic of the table does not exist.
 type MissingTopicError struct{ Topic string }
 
 func (e *MissingTopicError) Error() string {
 	return fmt.Sprintf("topic %s does not exist; `marketlog migrate` creates it", e.Topic)
 }
 
-// TopicConfigError states that a topic has another setting than the one it would be created with.
+// TopicConfigError means that a topic has another setting than the one it would be created with.
 type TopicConfigError struct{ Topic, Key, Has, Wanted string }
 
 func (e *TopicConfigError) Error() string {
@@ -114,7 +114,7 @@ func partitionCountsWithRetry(ctx context.Context, client *kgo.Client, table []s
 	}
 }
 
-// awaitTopics waits until the broker knows all topics: on a cluster the controller makes them, and brokers hear of it
+// awaitTopics waits until the broker knows all topics: on a cluster the controller makes them, and brokers learn of it
 // some moments later.
 func awaitTopics(ctx context.Context, client *kgo.Client, table []schemas.Topic) (map[string]int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -152,7 +152,7 @@ func SetTopicConfigs(ctx context.Context, client *kgo.Client, table []schemas.To
 }
 
 // CheckTopics compares a broker with table. Its faults are of the types PartitionCountError, MissingTopicError and
-// TopicConfigError; the error states that the broker could not be asked.
+// TopicConfigError; the error means that the broker could not be asked.
 func CheckTopics(ctx context.Context, client *kgo.Client, table []schemas.Topic, configs TopicConfigs) (faults []error, err error) {
 	existing, err := partitionCounts(ctx, client, table)
 	if err != nil {

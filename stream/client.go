@@ -13,7 +13,7 @@ import (
 	"github.com/marketlog/marketlog/stream/faults"
 )
 
-// Config states where the log is.
+// Config says where the log is.
 type Config struct {
 	// Brokers are host:port addresses of any Kafka-API broker.
 	Brokers []string

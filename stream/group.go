@@ -27,7 +27,7 @@ const (
 // Handler is what a member of a group does with its partitions. All methods are called from one
 // goroutine at a time; an error ends the member, which its supervisor starts again.
 type Handler interface {
-	// Assigned states at which offset each of the partitions begins. What was committed to the group
+	// Assigned reports at which offset each of the partitions begins. What was committed to the group
 	// does not count: the handler finds its position in its own outputs.
 	Assigned(ctx context.Context, partitions []int32) (map[int32]int64, error)
 	// Records takes the next records of one partition, in order. It may block, which holds back all

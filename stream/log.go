@@ -29,7 +29,7 @@ type Archive interface {
 	After(ctx context.Context, topic string, partition int32, at time.Time, from, to int64) (int64, error)
 }
 
-// OffsetGapError states that neither the archive nor the broker has some offsets of an archived partition.
+// OffsetGapError means that neither the archive nor the broker has some offsets of an archived partition.
 type OffsetGapError struct {
 	Topic      string
 	Partition  int32
@@ -182,5 +182,5 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int32, f
 // archives reports whether what leaves the broker of a topic is in an archive.
 func (c Config) archives(topic string) bool { return c.Archive != nil && c.Archive.Covers(topic) }
 
-// errRetention states that the broker passed over offsets.
+// errRetention means that the broker passed over offsets.
 var errRetention = errors.New("offsets were removed while they were read")

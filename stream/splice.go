@@ -34,7 +34,7 @@ func NewSplicer(cfg Config) *Splicer {
 	return &Splicer{cfg: cfg, at: map[topicPartition]*splicedPartition{}}
 }
 
-// Begin states that a partition is read from an offset on. Of topics that are not archived, nothing is spliced, and nothing for a
+// Begin announces that a partition is read from an offset on. Of topics that are not archived, nothing is spliced, and nothing for a
 // reader that begins at the end, which is an offset below 0: it wants no record that there was.
 func (s *Splicer) Begin(topic string, partition int32, next int64) {
 	if s.cfg.archives(topic) && next >= 0 {

@@ -35,7 +35,7 @@ type TailStart struct {
 	Marks []*eventsv1.Mark
 }
 
-// TailConfig states what a Tail follows.
+// TailConfig says what a Tail follows.
 type TailConfig struct {
 	Brokers []string
 	Topic   string
@@ -60,7 +60,7 @@ type TailRecord struct {
 	Marked eventsv1.Marked
 }
 
-// PastEndError states that a start lies after the end of its partition: what recorded that position
+// PastEndError means that a start lies after the end of its partition: what recorded that position
 // has seen another log.
 type PastEndError struct {
 	Topic      string
@@ -103,7 +103,7 @@ func NewTail(cfg TailConfig) *Tail {
 // CaughtUp is closed once every partition has passed the end that it had when Run began.
 func (t *Tail) CaughtUp() <-chan struct{} { return t.caught }
 
-// Waiting states why the tail has not caught up yet; empty when it has.
+// Waiting reports why the tail has not caught up yet; empty when it has.
 func (t *Tail) Waiting() string {
 	switch n := t.behind.Load(); {
 	case n < 0:
@@ -149,7 +149,7 @@ func (t *Tail) Run(ctx context.Context, handle func(TailRecord) error) error {
 	return g.Wait()
 }
 
-// RunSettled is Run, and states with each record whether the tail had caught up before it.
+// RunSettled is Run, and reports with each record whether the tail had caught up before it.
 func (t *Tail) RunSettled(ctx context.Context, handle func(rec TailRecord, settled bool) error) error {
 	return t.Run(ctx, func(rec TailRecord) error {
 		select {

@@ -134,7 +134,7 @@ func TestLongWorkOutlivesItsCaller(t *testing.T) {
 	}
 	go func() { left <- CallRunning(t.Context(), socket, replay, Start, nil, collect(&lines)) }()
 	step <- 3
-	stop() // the instance ends: so does the job, and its followers hear of it
+	stop() // the instance ends: so does the job, and its followers are notified
 	if err := <-left; err == nil || err.Error() != "replaying: context canceled" {
 		t.Errorf("when the instance ends: got %v", err)
 	}

@@ -56,7 +56,7 @@ const (
 	RunFile  = "run.json"
 )
 
-// HoldDataDir creates the directory if need be and takes its lock; a *HeldError states that another process has it.
+// HoldDataDir creates the directory if need be and takes its lock; a *HeldError means that another process has it.
 func HoldDataDir(path string) (*DataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

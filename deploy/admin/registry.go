@@ -13,7 +13,7 @@ import (
 )
 
 // Registry is a folder in which the running instances of a user are listed, so that commands find them without --data-dir. It
-// only states where to look: whether an instance runs there is what the lock of its data directory states. An empty path is a
+// only says where to look: whether an instance runs there is what the lock of its data directory says. An empty path is a
 // registry that lists nothing.
 type Registry string
 

@@ -36,7 +36,7 @@ func (in *installation) ackedRecords(t *testing.T) map[place]uint64 {
 	return ackedIn(t, content)
 }
 
-// ackedLine is one record. Of a process that was killed while it wrote one, a line may be cut anywhere: what it states is not counted.
+// ackedLine is one record. Of a process that was killed while it wrote one, a line may be cut anywhere: what it says is not counted.
 var ackedLine = regexp.MustCompile(`^(\S+) (\d+) (\d+) ([0-9a-f]{16})$`)
 
 func ackedIn(t *testing.T, content []byte) map[place]uint64 {

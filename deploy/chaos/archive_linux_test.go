@@ -190,7 +190,7 @@ func (r *round) flooded(rec *recorder) (stop func()) {
 	}
 }
 
-// lacks is nil once the instance states that it is not ready, and why.
+// lacks is nil once the instance says that it is not ready, and why.
 func (in *instance) lacks(part, why string) error {
 	answer, err := http.Get("http://" + in.rest + "/readyz")
 	if err != nil {

@@ -37,7 +37,7 @@ func TestKillsInTheFirstBackfillLoseNothing(t *testing.T) {
 	p.stop(t)
 }
 
-// ready is nil once the instance states that it is.
+// ready is nil once the instance says that it is.
 func (in *instance) ready() error {
 	answer, err := http.Get("http://" + in.rest + "/readyz")
 	if err != nil {

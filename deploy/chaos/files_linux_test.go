@@ -21,7 +21,7 @@ func (p *program) limitFiles(most int) {
 	p.command = append([]string{"/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, most)}, p.command...)
 }
 
-// Where an instance could not even open its own files it does not start, and states what to do.
+// Where an instance could not even open its own files it does not start, and says what to do.
 func TestTooFewFilesAreRefusedAtTheStart(t *testing.T) {
 	in := newInstance(t, build(t))
 	in.limitFiles(200)
@@ -44,7 +44,7 @@ func (p *program) complaints(t *testing.T) int {
 	return strings.Count(string(log), `"level":"WARN"`) + strings.Count(string(log), `"level":"ERROR"`)
 }
 
-// Twice as many sockets as files: those that are too many are answered with 503, prices go on being made, the log states it
+// Twice as many sockets as files: those that are too many are answered with 503, prices go on being made, the log says it
 // once, and when the sockets are gone others are served.
 func TestMoreSocketsThanFiles(t *testing.T) {
 	const files, sockets, mostLines = 1024, 2000, 5

@@ -26,7 +26,7 @@ type installation struct {
 	acks       string // the file that producers append to
 }
 
-// query asks the SQL port, with rows as the format in the statement states.
+// query asks the SQL port, with rows as the format in the statement says.
 func (in *installation) query(ctx context.Context, statement string) ([]byte, error) {
 	address := "http://" + in.sql + "/?" + url.Values{
 		"output_format_json_quote_64bit_integers": {"0"}, "output_format_json_quote_denormals": {"0"},

@@ -237,7 +237,7 @@ func (o *operator) socket(ctx context.Context) (string, error) {
 	}
 }
 
-// check states what went wrong, and that nothing is left unfinished.
+// check reports what went wrong, and that nothing is left unfinished.
 func (o *operator) check() {
 	o.t.Helper()
 	o.mu.Lock()

@@ -286,7 +286,7 @@ func drawn[K any](random *rand.Rand, kinds, again []K, n int) []K {
 	return list
 }
 
-// kill starts the process and has it killed at a step, or states that the step was not reached. Meanwhile
+// kill starts the process and has it killed at a step, or says that the step was not reached. Meanwhile
 // the work is done that comes to the step; else what an earlier kill has interrupted is taken up again.
 func (r *round) kill(s step) (reached bool) {
 	r.t.Helper()

@@ -46,12 +46,12 @@ type outage struct {
 
 // Kafka, ClickHouse and Redis are away in turn, for minutes: they hang, refuse, break off and are slow. Meanwhile every process lives and reports
 // it at once; what it reports of being ready is what docs/operations.md promises; current prices are answered with their age, and what needs the
-// store is a 503 that states the reason. Afterwards all is there.
+// store is a 503 that gives the reason. Afterwards all is there.
 func TestStoresAwayForMinutes(t *testing.T) {
 	o := newOutage(t)
 	t.Run("clickhouse", func(t *testing.T) {
 		o.away(t, o.by.clickhouse, away{
-			// REST has prices, and the process that cannot write states what it waits for.
+			// REST has prices, and the process that cannot write says what it waits for.
 			ready: func(m manner) error {
 				return o.says(processNodeA, m != slow, "sink/prices.v1", "waiting for a store")
 			},
@@ -304,7 +304,7 @@ func (p priced) isServed() error {
 	return nil
 }
 
-// isHonest is nil if the answer states its age, or that there is none.
+// isHonest is nil if the answer says its age, or that there is none.
 func (p priced) isHonest() error {
 	switch age := p.before.Sub(p.at); {
 	case p.status == http.StatusOK && age > views.StaleAfter && !p.stale:
@@ -315,7 +315,7 @@ func (p priced) isHonest() error {
 	return p.isUnavailable()
 }
 
-// isUnavailable is nil if the answer is a 503 that states why.
+// isUnavailable is nil if the answer is a 503 that says why.
 func (r response) isUnavailable() error {
 	var body struct {
 		Error struct{ Code, Message string }

@@ -54,7 +54,7 @@ const readEvery = 20 * time.Millisecond
 type dated struct {
 	of string
 	at time.Time
-	// price states that it is to be stale from an age on. The row of a coin is of the last minute that changed it.
+	// price means that it is to be stale from an age on. The row of a coin is of the last minute that changed it.
 	price, stale bool
 }
 
@@ -199,7 +199,7 @@ func (r *reader) ask(ctx context.Context, which int) {
 	if r.key != "" {
 		request.Header.Set("Authorization", "Bearer "+r.key)
 	}
-	// The clock of whoever answers states at least this.
+	// The clock of whoever answers says at least this.
 	now := time.Now().Add(time.Duration(r.shift.Load()))
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -208,7 +208,7 @@ func (r *reader) ask(ctx context.Context, which int) {
 	body, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if err != nil || answer.StatusCode == http.StatusServiceUnavailable {
-		return // it was killed in the middle, or states that it is starting
+		return // it was killed in the middle, or says that it is starting
 	}
 	after := time.Now().Add(time.Duration(r.shift.Load()))
 	r.mu.Lock()
@@ -294,7 +294,7 @@ func (r *reader) note(path string, d dated, now time.Time) {
 	}
 }
 
-// check states where an answer went back or hid its age.
+// check reports where an answer went back or hid its age.
 func (r *reader) check(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()

@@ -139,7 +139,7 @@ func (r *sleeper) awaitAnswers(more int) {
 	})
 }
 
-// servesOld is nil once the instance states everywhere that its prices are old.
+// servesOld is nil once the instance says everywhere that its prices are old.
 func (in *instance) servesOld() error {
 	ready, body, err := fetched("http://" + in.rest + "/readyz")
 	if err != nil {

@@ -316,7 +316,7 @@ func (r *splitRound) kill(name string) {
 	n.start(r.t, "")
 }
 
-// dieAt starts a node anew so that it dies at a hit of a step, which a job comes to if one is named, and
+// dieAt restarts a node so that it dies at a hit of a step, which a job comes to if one is named, and
 // then once more.
 func (r *splitRound) dieAt(name, step string, often int, job string) {
 	r.t.Helper()

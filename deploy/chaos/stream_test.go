@@ -108,7 +108,7 @@ func (l *listener) hear(frame []byte) {
 		return
 	}
 	if len(prices) == 0 {
-		return // before the log has delivered anything, a frame bears the time of the process
+		return // before the log has delivered anything, a frame has the time of the process
 	}
 	// Milliseconds only distinguish frames of one second, and begin again with a process; the second is the log's.
 	if f.Timestamp.Truncate(time.Second).Before(l.last.Truncate(time.Second)) {

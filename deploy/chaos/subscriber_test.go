@@ -88,7 +88,7 @@ func (s *subscriber) take(p int32, m kafka.Message, last *eventsv1.Mark) *events
 	return rec.Mark
 }
 
-// check states what went wrong, and whether the log still holds what the subscriber saw.
+// check reports what went wrong, and whether the log still holds what the subscriber saw.
 func (s *subscriber) check(t *testing.T, log map[int32][]oracle.Record) {
 	t.Helper()
 	s.mu.Lock()

@@ -60,7 +60,7 @@ func newWay(t *testing.T) *way {
 	return w
 }
 
-// leadTo states where the way ends.
+// leadTo reports where the way ends.
 func (w *way) leadTo(addr string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -130,7 +130,7 @@ func TestBackfillCommands(t *testing.T) {
 		okx-earn USDC 1h: 2024-01-01T00:00:00Z to 2024-01-08T00:00:00Z, 168 values missing, 2 calls
 		okx-earn: 2 series, 336 values, 4 calls, 0s at 50 a second
 		`)
-	// Six days of lenders and borrowers in two answers; a third states that there is nothing before.
+	// Six days of lenders and borrowers in two answers; a third says that there is nothing before.
 	if got, _ := run(0, "backfill --source okx-simple-earn --symbols usd-coin"+days); !strings.HasPrefix(got, "okx-earn: 3 calls, 288 values of 1 series written, 0 rows refused, 0 calls failed, ") {
 		t.Errorf("the back-fill prints %q", got)
 	}

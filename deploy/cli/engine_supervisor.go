@@ -90,7 +90,7 @@ func runSupervised(ctx context.Context, rt *command.Runtime, program string, std
 }
 
 // leashOf is the pipe that a child's standard input is, under a descriptor of its own: the engine takes standard input away (engine.Open). It
-// is read through the runtime's poller, to which a read that the system begins anew and that finds nothing is no end of the pipe.
+// is read through the runtime's poller, to which a read that the system restarts and that finds nothing is no end of the pipe.
 func leashOf(stdin io.Reader) (io.Reader, error) {
 	file, ok := stdin.(*os.File)
 	if !ok {

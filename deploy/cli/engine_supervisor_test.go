@@ -39,7 +39,7 @@ func engineFiles(t *testing.T) (folder, binary, password, dir string) {
 	return folder, binary, password, dir
 }
 
-// The library ends the process that loads it when it crashes: the role answers again, and its log states how it died.
+// The library ends the process that loads it when it crashes: the role answers again, and its log says how it died.
 func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 	folder, binary, password, dir := engineFiles(t)
 	sql := deploytest.FreeAddr(t)
@@ -123,7 +123,7 @@ func TestEngineThatDiesIsStartedAgain(t *testing.T) {
 	if err := supervisor.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = supervisor.Wait() // states that it was killed
+	_ = supervisor.Wait() // says that it was killed
 	await("end of the engine with its supervisor", func() bool {
 		dir, err := admin.HoldDataDir(dir)
 		if err != nil {

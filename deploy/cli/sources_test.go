@@ -291,7 +291,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// awaitNotice waits until the last notice of a source states whether it is asked.
+// awaitNotice waits until the last notice of a source reports whether it is asked.
 func awaitNotice(t *testing.T, in *instance.Instance, slug string, enabled bool) {
 	t.Helper()
 	client, err := in.Stream.NewClient()

@@ -19,7 +19,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// A disk that failed leaves files without a byte. An instance starts without what such a file held, or states which file it is
+// A disk that failed leaves files without a byte. An instance starts without what such a file held, or says which file it is
 // and what to do; the log and the tables have tests of their own.
 func TestFilesOfNoLengthStopNoStart(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {

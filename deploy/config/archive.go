@@ -30,7 +30,7 @@ func (c Config) Archives() bool {
 	return c.Archive.Enabled == "true" || c.Archive.Enabled == archiveAuto && len(c.Kafka.Brokers) == 0
 }
 
-// ArchiveRules states where segments of the archived topics end.
+// ArchiveRules reports where segments of the archived topics end.
 func (c Config) ArchiveRules() map[string]archive.Rule {
 	rules := map[string]archive.Rule{}
 	for _, t := range schemas.Topics {

@@ -40,7 +40,7 @@ type Config struct {
 	Archive    ArchiveConfig          `koanf:"archive"`
 	Lake       LakeConfig             `koanf:"lake"`
 	Venues     map[string]VenueConfig `koanf:"venues"`
-	// Sources are polled where feeds is live, or where their URL states otherwise.
+	// Sources are polled where feeds is live, or where their URL says otherwise.
 	Sources  map[string]SourceConfig `koanf:"sources"`
 	Backfill BackfillConfig          `koanf:"backfill"`
 	Auth     AuthConfig              `koanf:"auth"`
@@ -134,7 +134,7 @@ type RetentionConfig struct {
 	ReserveBytes int64 `koanf:"reserve_bytes"`
 }
 
-// ArchiveConfig states where the log is kept that the brokers have no longer.
+// ArchiveConfig says where the log is kept that the brokers have no longer.
 type ArchiveConfig struct {
 	// Enabled is true or false; auto: the embedded log is archived, a cluster's is not. The embedded broker deletes only what
 	// is archived.
@@ -156,7 +156,7 @@ type BucketConfig struct {
 	Name     string `koanf:"name"`
 	// Prefix begins the names of all objects; empty: nothing.
 	Prefix string `koanf:"prefix"`
-	// Region is what requests are signed for; empty: what the server states.
+	// Region is what requests are signed for; empty: what the server reports.
 	Region string `koanf:"region"`
 	// AccessKey names who asks, SecretKeyFile holds what requests are signed with. Both empty: AWS_ACCESS_KEY_ID and
 	// AWS_SECRET_ACCESS_KEY, the file of shared credentials, or the role of the machine.
@@ -560,7 +560,7 @@ func (f *Faults) hostname(key, value string) {
 	}
 }
 
-// Mask hides what must not be shown: passwords inside URLs, and values under keys that state that they are secret.
+// Mask hides what must not be shown: passwords inside URLs, and values under keys that say that they are secret.
 func Mask(key, value string) string {
 	for _, word := range []string{"password", "secret", "token", "pepper"} {
 		if strings.Contains(key, word) && !strings.HasSuffix(key, "_file") && value != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// LakeConfig states where each finished UTC day is exported to.
+// LakeConfig says where each finished UTC day is exported to.
 type LakeConfig struct {
 	// Dir is the directory, of one installation alone; empty: nothing is exported.
 	Dir string `koanf:"dir"`

@@ -248,7 +248,7 @@ func (l *loader) unknown(key, value, origin, problem, remedy string) {
 }
 
 // decode reads every known key into its field, each as strictly as its type. koanf's own decoder takes 1.7 for the
-// integer 1 and cannot state which key was wrong.
+// integer 1 and cannot say which key was wrong.
 func (l *loader) decode() Config {
 	cfg := DefaultConfig()
 	eachField(reflect.ValueOf(&cfg).Elem(), "", func(key string, field reflect.Value) {

@@ -26,7 +26,7 @@ type Level int
 const (
 	// Open pauses nothing.
 	Open Level = iota
-	// Sources pauses the polled sources: what they state can be asked for again.
+	// Sources pauses the polled sources: what they report can be asked for again.
 	Sources
 	// Feeds pauses the venues' feeds too.
 	Feeds

@@ -289,7 +289,7 @@ func (s scheduled) checkTicks(t *testing.T) {
 	}
 }
 
-// tickLine writes a tick as decode's line states it.
+// tickLine writes a tick as decode's line has it.
 func tickLine(t *eventsv1.Tick, shift time.Duration) string {
 	event := int64(0)
 	if t.EventTime != 0 {
@@ -343,7 +343,7 @@ func (s scheduled) expectedTicks() (ticks []string, reasons map[string]int) {
 			continue
 		}
 		if _, _, spot := adapter.SplitSymbol(symbol); spot && l.Base == nil {
-			continue // a market of another kind that bears the name of one
+			continue // a market of another kind that has the name of one
 		}
 		base, quote := "", ""
 		if l.Base != nil && l.Quote != nil {
@@ -717,10 +717,10 @@ func TestRecordingsRunEndToEnd(t *testing.T) {
 // mergedBegin is when the axis of merged recordings begins: they play across the end of a minute.
 var mergedBegin = time.Date(2026, 1, 5, 10, 0, 20, 0, time.UTC)
 
-// merge states when the first frame of each recording is received, in seconds of the axis: the time-shift.
+// merge says when the first frame of each recording is received, in seconds of the axis: the time-shift.
 type merge map[string]int
 
-// runMerged plays recordings of several venues side by side on one log, each moved as the merge states, and
+// runMerged plays recordings of several venues side by side on one log, each moved as the merge says, and
 // returns its views after they were compared with the independent fold.
 func runMerged(t *testing.T, e *engine.Engine, database string, list []recording, at merge) oracle.Views {
 	t.Helper()

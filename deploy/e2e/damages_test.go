@@ -278,7 +278,7 @@ func digests(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// same states which view differs first; empty: none.
+// same reports which view differs first; empty: none.
 func same(want, got map[string]string) string {
 	if len(want) == 0 {
 		return "there are none"

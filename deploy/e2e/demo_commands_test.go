@@ -160,7 +160,7 @@ func TestDemoRenewsTheKeyOfTheCommandLine(t *testing.T) {
 	if revoked != 1 {
 		t.Fatalf("revoked %d keys of\n%s\nwant the one of the command line", revoked, out)
 	}
-	// The server hears of it by the log.
+	// The server learns of it from the log.
 	for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
 		if out, err := d.asPerson(t, environ, "price", "BTC"); err != nil || !strings.Contains(out, "bitcoin") {
 			t.Fatalf("after the key was revoked: got %v and %s, want a price", err, out)

@@ -52,7 +52,7 @@ func (d *demo) dbtProject(t *testing.T) (folder string) {
 	return folder
 }
 
-// runDBT has dbt test sources and a model on the SQL port, as docs/sql.md states; each other command of dbt would take as long again.
+// runDBT has dbt test sources and a model on the SQL port, as docs/sql.md says; each other command of dbt would take as long again.
 func (d *demo) runDBT(t *testing.T) {
 	python, folder := pythonWith(t, "dbt"), d.dbtProject(t)
 	command := exec.CommandContext(t.Context(), python, "-m", "dbt.cli.main", "--no-use-colors", "--no-send-anonymous-usage-stats",

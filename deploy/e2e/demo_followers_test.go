@@ -176,7 +176,7 @@ func (m *mortal) followedBeyond(t *testing.T, followers []*follower, after time.
 			ended := f.ended
 			f.mu.Unlock()
 			if ended != nil {
-				_ = f.process.Wait() // its output states why
+				_ = f.process.Wait() // its output says why
 				t.Fatalf("%s: %v\n%s", f.name, ended, strings.ReplaceAll(f.errors.String(), m.key, "KEY"))
 			}
 			if newest(f.byCoin()) <= after.UnixMilli() {

@@ -190,7 +190,7 @@ func (d *demo) post(path, kind, body string) string {
 }
 
 // raw sends bytes, half closes, and returns the statuses of all answers until the connection ends, with what the first one
-// states; status 0 if there is none.
+// says; status 0 if there is none.
 func (d *demo) raw(t *testing.T, request string) (statuses []int, body string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(d.base, "http://"))

@@ -140,7 +140,7 @@ func listedTools(t *testing.T, frame []byte) (names []string, result json.RawMes
 	return names, answer.Result
 }
 
-// The entry for the registry states what the servers' own cards say.
+// The entry for the registry says what the servers' own cards say.
 func TestRegistrationIsTheCards(t *testing.T) {
 	var want bytes.Buffer
 	encoder := json.NewEncoder(&want)

@@ -13,7 +13,7 @@ import (
 )
 
 // What needs no explanation, by rule: schemas that describe an answer, explain it or show a record; those that are about the service itself; those that repeat
-// what a source states, one by one; and integers that count what is listed, number it, bound it as the request does, or are a time or a version.
+// what a source reports, one by one; and integers that count what is listed, number it, bound it as the request does, or are a time or a version.
 var (
 	describing = regexp.MustCompile(`Meta$|View$|Position$|^Explain|^(ErrorDetail|PricesExplanation|PricesInput|RatesInput)$`)
 	operating  = regexp.MustCompile(`^(System|Usage|Records|Restatements|Corrections|ViewsProvider)|^(CoinsStats|FiatStats|FiatStatus)$`)

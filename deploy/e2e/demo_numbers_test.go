@@ -65,7 +65,7 @@ func documentedSQL(t *testing.T, section string) []string {
 	return statements
 }
 
-// comparison works numbers of answers out of the views and names those that differ. waiting states what is not there yet to be
+// comparison works numbers of answers out of the views and names those that differ. waiting says what is not there yet to be
 // compared.
 type comparison func(t *testing.T, d *demo) (differs []string, waiting string)
 
@@ -121,7 +121,7 @@ func TestDemoNumbersAreThoseOfSQL(t *testing.T) {
 	}
 }
 
-// standing is a fingerprint of the views that are compared with; whole states that they are of one minute.
+// standing is a fingerprint of the views that are compared with; whole means that they are of one minute.
 func (d *demo) standing(t *testing.T) (fingerprint string, whole bool) {
 	t.Helper()
 	rows := d.query(t, `SELECT toString((SELECT sum(cityHash64(source, pool, category, apy, tvl_usd, heard, ended)) FROM v_rates)) AS rates,

@@ -117,7 +117,7 @@ func (a servedAnswer) instants() (list []time.Time) {
 
 func (a servedAnswer) at() string { return a.before.UTC().Format(time.RFC3339Nano) }
 
-// holdsAll reports whether an answer has the status that the first word states, and all other words in it.
+// holdsAll reports whether an answer has the status that the first word says, and all other words in it.
 func holdsAll(words []string, status int, body string) bool {
 	return words[0] == strconv.Itoa(status) && !slices.ContainsFunc(words[1:], func(word string) bool { return !strings.Contains(body, word) })
 }
@@ -233,7 +233,7 @@ func pointsOf(t *testing.T, body string) []chartedPoint {
 	return chart.Data.DataPoints
 }
 
-// firstUnlike states the first point in which charts differ.
+// firstUnlike reports the first point in which charts differ.
 func firstUnlike(answered, again []chartedPoint) string {
 	for i := range min(len(answered), len(again)) {
 		if !reflect.DeepEqual(answered[i], again[i]) {

@@ -275,7 +275,7 @@ func TestDemoPublishesNothingBeforeItHappened(t *testing.T) {
 	}
 }
 
-// What docs/dbt/sources.yml states of a view is true of a running instance: columns, those without NULL, keys, and how new it is.
+// What docs/dbt/sources.yml says of a view is true of a running instance: columns, those without NULL, keys, and how new it is.
 func TestDemoSuitsDBT(t *testing.T) {
 	d := filledDemo(t)
 	text, err := fs.ReadFile(docs.Files, "dbt/sources.yml")

@@ -275,7 +275,7 @@ func expanded(response []specifiedField) (fields []specifiedField) {
 	return fields
 }
 
-// differs states how the answers in both views are not as specified; "" where they are. A field may be in one view only, and
+// differs reports how the answers in both views are not as specified; "" where they are. A field may be in one view only, and
 // the envelope "data" may be left out.
 func (s specification) differs(t *testing.T, d *demo, o specified, fields []specifiedField, seen map[string]bool) string {
 	t.Helper()
@@ -323,7 +323,7 @@ func (s specification) differs(t *testing.T, d *demo, o specified, fields []spec
 	return fmt.Sprintf("no view holds %s as specified; %s", strings.Join(missing, ", "), strings.Join(wrong, "; "))
 }
 
-// fault states how a value is not as specified; "" where it is. What is seen with a value is noted.
+// fault reports how a value is not as specified; "" where it is. What is seen with a value is noted.
 func (s specification) fault(f specifiedField, value any, path string, seen map[string]bool) string {
 	name := path + " " + f.Name
 	if value == nil && (f.Nullable || !f.Required) {
@@ -380,7 +380,7 @@ func (s specification) fault(f specifiedField, value any, path string, seen map[
 	return ""
 }
 
-// formFault states how an object is not of a form: a field of it is of another type, or it has none of the required ones.
+// formFault reports how an object is not of a form: a field of it is of another type, or it has none of the required ones.
 func (s specification) formFault(name string, form []specifiedField, element any, seen map[string]bool) string {
 	if len(form) == 0 {
 		return ""

@@ -24,7 +24,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// besideVariable states how long TestDemoGoesOnBesideStatements asks; some seconds otherwise.
+// besideVariable says how long TestDemoGoesOnBesideStatements asks; some seconds otherwise.
 const besideVariable = "MARKETLOG_BESIDE"
 
 // Statements that ended, held up or filled a server that runs them in its own process, asked again and again, change nothing that
@@ -147,7 +147,7 @@ func (d *demo) holdConnections(ctx context.Context, n int, request, more string)
 	}
 }
 
-// killStatements ends the demo's child again and again, as a fault in the engine does, and states how often it could. It leaves it
+// killStatements ends the demo's child again and again, as a fault in the engine does, and says how often it could. It leaves it
 // the time to start.
 func (d *demo) killStatements(ctx context.Context) (kills int) {
 	for {

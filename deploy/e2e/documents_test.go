@@ -148,7 +148,7 @@ func anchors(text string) (names []string) {
 // code is a span in backquotes.
 var code = regexp.MustCompile("`([^`\n]+)`")
 
-// A page that names a folder or file of the source states where it is: whoever moves it corrects the page.
+// A page that names a folder or file of the source says where it is: whoever moves it corrects the page.
 func TestPathsInDocumentsExist(t *testing.T) {
 	folders := []string{"deploy/", "docs/", "processors/", "producers/", "query/", "schemas/", "stream/", "tools/"}
 	named := 0
@@ -333,7 +333,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// knownCommand states what the program does not know of a command line.
+// knownCommand reports what the program does not know of a command line.
 func knownCommand(args []string) error {
 	app := command.Runtime{}
 	root := &cobra.Command{Use: "marketlog"}

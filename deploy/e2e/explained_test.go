@@ -230,7 +230,7 @@ func TestPastPricesAreExplained(t *testing.T) {
 	t.Logf("%d of %d coins explained: %d without all providers, %d with an outlier, %d while there was no new price", explainedPrices, len(coins), without, outliers, stale)
 }
 
-// awaitKey waits until the server knows a new key, which it hears of from the log.
+// awaitKey waits until the server knows a new key, which it learns of from the log.
 func awaitKey(t *testing.T, cfg config.Config, key string) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -312,7 +312,7 @@ func explanation(t *testing.T, cfg config.Config, key, coin string, asOf time.Ti
 }
 
 // checkAnswerOfThePast compares the answer of an instant with the explanation of its price: it has that price, its age as it was then,
-// and the inputs of the newest record, which may state why there is no newer price.
+// and the inputs of the newest record, which may say why there is no newer price.
 func checkAnswerOfThePast(t *testing.T, cfg config.Config, key string, asOf time.Time, x *prices.Explanation, newest explainedRow) {
 	t.Helper()
 	path := "/api/v1/prices/" + x.CoinID + "?asOf=" + asOf.Format(time.RFC3339Nano)
@@ -336,7 +336,7 @@ func checkAnswerOfThePast(t *testing.T, cfg config.Config, key string, asOf time
 	}
 }
 
-// unexplained states what an explanation leaves open: it must be of the row, reproduce it, and its inputs must
+// unexplained reports what an explanation leaves open: it must be of the row, reproduce it, and its inputs must
 // give the price once more when they are worked out here.
 func unexplained(x *prices.Explanation, row explainedRow) string {
 	if !x.Reproduced || x.CoinID != row.Coin || row.Price == nil || x.Price != *row.Price ||

@@ -344,7 +344,7 @@ func imageStartsAnswersAndEnds(t *testing.T, binary string) {
 	r.stop(t)
 }
 
-// Each role of the compose file, without its servers, starts, states what it waits for, and ends when asked to.
+// Each role of the compose file, without its servers, starts, says what it waits for, and ends when asked to.
 func rolesStartAndWait(t *testing.T, binary string) {
 	project := composeProject(t)
 	build := project.Services["query"].Build

@@ -186,7 +186,7 @@ type recordedLog struct {
 	clock  *scriptedClock
 	writer *outbox.Writer
 	rates  *feed
-	// opened states that the folds have seen enough clocks to move theirs, and know the rates.
+	// opened means that the folds have seen enough clocks to move theirs, and know the rates.
 	opened bool
 
 	mu sync.Mutex
@@ -434,7 +434,7 @@ func (l *recordedLog) openFeed(v adapter.Venue, server *loopbackVenue, shift tim
 	return f
 }
 
-// The scripted venue states every second what USD is worth: it speaks Kraken's feed, and its last market
+// The scripted venue reports every second what USD is worth: it speaks Kraken's feed, and its last market
 // reports when rates have come through.
 const (
 	scriptedSlug    = "kraken"

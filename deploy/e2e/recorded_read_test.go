@@ -22,7 +22,7 @@ import (
 
 // recordedFrame is one message that a venue sent.
 type recordedFrame struct {
-	// at is when it was received, Unix nanoseconds; 0 if the recording does not state.
+	// at is when it was received, Unix nanoseconds; 0 if the recording does not say.
 	at     int64
 	bytes  []byte
 	binary bool

@@ -85,7 +85,7 @@ func (d *demo) kill() {
 	_ = d.process.Wait() // it was killed
 }
 
-// awaitPrice states how long after a kill the price of bitcoin is answered, and how long until it is one that was made since and is not stale.
+// awaitPrice reports how long after a kill the price of bitcoin is answered, and how long until it is one that was made since and is not stale.
 func (d *demo) awaitPrice(b *testing.B, killed time.Time) (first, fresh time.Duration) {
 	b.Helper()
 	for ; time.Since(killed) < demoPatience; <-time.After(20 * time.Millisecond) {

@@ -179,7 +179,7 @@ func describeSource(doc *strings.Builder, s poll.Source) {
 	doc.WriteString("\n")
 }
 
-// pastInWords states what a back-fill reads of a source, and how far back.
+// pastInWords reports what a back-fill reads of a source, and how far back.
 func pastInWords(p *poll.Past) string {
 	words := map[time.Duration]string{time.Hour: "a value an hour", 24 * time.Hour: "a value a day"}[p.Interval]
 	switch {
@@ -212,7 +212,7 @@ func countries(c adapter.Countries) string {
 	return "all but " + strings.Join(c.Refused, " ")
 }
 
-// evidenceInWords states how a format is known, with the page that was read; a dash where there is no such feed.
+// evidenceInWords reports how a format is known, with the page that was read; a dash where there is no such feed.
 func evidenceInWords(e producers.Evidence) string {
 	words := string(e.Standing)
 	switch {

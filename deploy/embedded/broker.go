@@ -21,7 +21,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// BrokerConfig states where the embedded broker keeps its log and where it listens.
+// BrokerConfig says where the embedded broker keeps its log and where it listens.
 type BrokerConfig struct {
 	// Dir holds the log. One process may have it open; the caller locks it.
 	Dir string
@@ -58,7 +58,7 @@ const openTimeout = time.Minute
 
 // StartBroker opens the log and serves it. It reads the whole log into memory once, so a start takes as long and as much
 // memory as the log is large. Committed group offsets and the ids of static members survive kill -9; the members
-// themselves only a clean Close, after a kill each joins anew. Idempotent producers' sequence windows do not survive a
+// themselves only a clean Close, after a kill each joins again. Idempotent producers' sequence windows do not survive a
 // kill: a batch in flight then may be there twice.
 func StartBroker(cfg BrokerConfig) (*Broker, error) {
 	return startBrokerOn(newBrokerDisk(cfg.Log), cfg)
@@ -91,7 +91,7 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 		kfake.BrokerConfigs(map[string]string{
 			"log.cleaner.backoff.ms": strconv.FormatInt(sweepNever.Milliseconds(), 10),
 		}),
-		// The broker asks for 127.0.0.1 and a port of its own choice; it advertises what the listener states.
+		// The broker asks for 127.0.0.1 and a port of its own choice; it advertises what the listener reports.
 		kfake.ListenFn(func(network, _ string) (net.Listener, error) {
 			listener, err := net.Listen(network, cfg.Listen)
 			if err != nil {

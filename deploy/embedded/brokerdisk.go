@@ -58,7 +58,7 @@ func writable(fsys brokerFS, dir string) error {
 const (
 	// heldPause is how long a held append waits before it is tried again.
 	heldPause = 200 * time.Millisecond
-	// warnInterval is how often the log states that the broker is held.
+	// warnInterval is how often the log says that the broker is held.
 	warnInterval = time.Minute
 )
 
@@ -74,7 +74,7 @@ type brokerDisk struct {
 	open    func(name string, flag int, perm os.FileMode) (*os.File, error)
 	sync    func(*os.File) error
 	syncDir func(dir string) error
-	// durable states that what is appended survives a power failure: then so do the names of new files.
+	// durable means that what is appended survives a power failure: then so do the names of new files.
 	durable bool
 
 	// closing is closed when appends are not waited for any more.
@@ -88,7 +88,7 @@ type brokerDisk struct {
 	// partitions are by directory.
 	partitions map[string]*partitionState
 	held       error
-	// failed states that an append was given up, after which none may succeed.
+	// failed means that an append was given up, after which none may succeed.
 	failed bool
 	warned time.Time
 }
@@ -347,7 +347,7 @@ type appended struct {
 	name string
 	size int64
 	torn bool
-	// segment states that what is appended is batches.
+	// segment means that what is appended is batches.
 	segment bool
 }
 

@@ -26,7 +26,7 @@ type Damage struct {
 	// File is the segment, within the log's directory, What what is wrong with it.
 	File string `json:"file"`
 	What string `json:"what"`
-	// Offsets [From, Next) are gone. Open states that there may have been fewer.
+	// Offsets [From, Next) are gone. Open means that there may have been fewer.
 	From int64 `json:"from"`
 	Next int64 `json:"next"`
 	Open bool  `json:"open,omitempty"`
@@ -62,7 +62,7 @@ func moment(t time.Time) string {
 // damageName holds the damages that nobody has settled.
 const damageName = "damage.json"
 
-// CheckLog reads all segments of a log that no broker has open and states what is damaged. It changes nothing.
+// CheckLog reads all segments of a log that no broker has open and says what is damaged. It changes nothing.
 func CheckLog(dir string) ([]Damage, error) {
 	damages, _, err := checkPartitions(dir, false, nil)
 	return damages, err
@@ -103,7 +103,7 @@ func CheckSealed(dir string) (damages []Damage, segments int, err error) {
 	return damages, segments, nil
 }
 
-// sealedFault states what is wrong with a sealed segment; empty: nothing, or retention has just removed it.
+// sealedFault reports what is wrong with a sealed segment; empty: nothing, or retention has just removed it.
 func sealedFault(dir string, s sealed) (string, error) {
 	raw, err := os.ReadFile(segmentName(dir, s.Base))
 	switch {
@@ -328,7 +328,7 @@ func (c *partitionCheck) segment(base int64, was sealed, listed, last bool) (sea
 		c.lost(name, fmt.Sprintf("has %d of %d bytes", len(raw), was.Size), c.next, was.Next, 0)
 		c.next, now.Next, damaged = was.Next, was.Next, true
 	case end < len(raw) && !last:
-		// It was written whole: the segment after it states where it ended.
+		// It was written whole: the segment after it says where it ended.
 		damaged = true
 	case end < len(raw):
 		// The end of what a kill cut short: its write was acknowledged to nobody. The broker cuts it off.

@@ -107,7 +107,7 @@ func TestDamageIsNamedAndTheRestIsRead(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		damage func(t *testing.T, partition string, bases []int64)
-		// segment is the damaged one, lost [from, next) what is gone; kept states that the file is there, set aside.
+		// segment is the damaged one, lost [from, next) what is gone; kept means that the file is there, set aside.
 		segment int
 		kept    bool
 		lost    func(bases []int64) (from, next int64)

@@ -49,7 +49,7 @@ func (s *sealed) add(raw []byte) {
 	}
 }
 
-// manifest states which segments a partition has.
+// manifest says which segments a partition has.
 type manifest struct {
 	Sealed []sealed `json:"sealed"`
 	// Active is the base offset of the segment that is written to; -1: there is none yet.

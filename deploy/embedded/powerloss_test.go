@@ -51,7 +51,7 @@ func newVolatileDisk(t *testing.T) *volatileDisk {
 }
 
 // afterPowerLoss copies what a power failure at this moment would leave of the log. The files of the log's state are taken
-// as they are: a start makes them anew.
+// as they are: a start recreates them.
 func (d *volatileDisk) afterPowerLoss(t *testing.T, dir string) (left string) {
 	t.Helper()
 	left = t.TempDir()

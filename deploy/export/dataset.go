@@ -12,7 +12,7 @@ import (
 // Dataset is what can be exported under a name.
 type Dataset struct {
 	Name string
-	// Holds states in a line what a row is, for people.
+	// Holds says in a line what a row is, for people.
 	Holds string
 	// ByVenue means a file a venue and day; else it is a file a day.
 	ByVenue bool
@@ -55,7 +55,7 @@ const (
 )
 
 // declared selects the sources of values of some kinds that are asked, and all venues that are: of what is made of many sources no
-// row states which they were.
+// row says which they were.
 func declared(kinds ...string) string {
 	return "SELECT toString(source) AS source FROM {db}.sources FINAL WHERE enabled AND (interval_ns = 0 OR hasAny(kinds, ['" +
 		strings.Join(kinds, "', '") + "']))"

@@ -1,5 +1,5 @@
 // Package export writes datasets of the tables into files that other programs read: one file a UTC day, and of ticks one a day and
-// venue, and beside them a manifest that states what each file holds, up to where the log was read, and whose values are in it.
+// venue, and beside them a manifest that says what each file holds, up to where the log was read, and whose values are in it.
 //
 // A file in the manifest is whole: it was written under another name, flushed, read back by a reader that shares no code with
 // the writer, counted, hashed and renamed, in this order. An export that was ended anywhere goes on when it is asked for again;

@@ -21,7 +21,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// Each dataset has the rows of its table in it, whatever the format; each file states what its columns mean, whose values it has
+// Each dataset has the rows of its table in it, whatever the format; each file says what its columns mean, whose values it has
 // and how far the log was read.
 func TestEveryDatasetIsExported(t *testing.T) {
 	var names []string
@@ -255,7 +255,7 @@ func (w *fixture) fails(want string, r export.Request) {
 	}
 }
 
-// A request that cannot be met states why, and what to do.
+// A request that cannot be met says why, and what to do.
 func TestRequestsThatCannotBeMet(t *testing.T) {
 	w := sharedFixture(t)
 	good := request("trades", "csv", t.TempDir())

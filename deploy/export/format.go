@@ -68,7 +68,7 @@ func FormatNamed(name string) (Format, error) {
 	return Format{}, fmt.Errorf("there is no format %q; there are %s", name, strings.Join(FormatNames(), ", "))
 }
 
-// writes states why a dataset cannot be written in the format; nil if it can.
+// writes reports why a dataset cannot be written in the format; nil if it can.
 func (f Format) writes(d Dataset) error {
 	if f.tardis && tardisColumns[d.Name] == nil {
 		return fmt.Errorf("the format %s holds trades and quotes only; write %s as parquet, arrow or csv", f.Name, d.Name)

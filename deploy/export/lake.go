@@ -36,7 +36,7 @@ type Lake struct {
 	KeepDays int
 	// Turns order its exports and those that people ask for.
 	Turns *Turns
-	// Hold states why nothing is to be exported yet; empty: it may.
+	// Hold says why nothing is to be exported yet; empty: it may.
 	Hold func() string
 	Log  *slog.Logger
 

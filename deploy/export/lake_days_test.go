@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scriptedLake is a lake whose tables and directory a script states, on a clock that does not wait. A bubble begins at midnight UTC of
+// scriptedLake is a lake whose tables and directory a script gives, on a clock that does not wait. A bubble begins at midnight UTC of
 // 2000-01-01; what happens is written down with the time since then.
 type scriptedLake struct {
 	*Lake

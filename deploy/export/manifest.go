@@ -24,7 +24,7 @@ const (
 	maxManifest = 256 << 20
 )
 
-// Manifest states what the files of a directory are. It holds no time of the clock: the same export of the same log gives the same
+// Manifest says what the files of a directory are. It holds no time of the clock: the same export of the same log gives the same
 // manifest.
 type Manifest struct {
 	// Manifest is the version of this form.
@@ -89,11 +89,11 @@ type SchemaColumn struct {
 // SourceTerms are what a source declares of itself. Empty texts mean that it is not known.
 type SourceTerms struct {
 	Name string `json:"name"`
-	// License states how its values may be passed on, Terms is the page that states them, and Attribution is to be shown with them.
+	// License says how its values may be passed on, Terms is the page that has them, and Attribution is to be shown with them.
 	License     string `json:"license"`
 	Terms       string `json:"terms"`
 	Attribution string `json:"attribution"`
-	// OwnUse states why its values must not be passed on; empty where they may, or where nothing is known.
+	// OwnUse says why its values must not be passed on; empty where they may, or where nothing is known.
 	OwnUse string `json:"ownUse,omitempty"`
 	// Simulated means that the values were invented by the simulator, and are nobody's.
 	Simulated bool `json:"simulated,omitempty"`

@@ -73,7 +73,7 @@ func countPages(chunk parquet.ColumnChunk) (rows int64, err error) {
 
 // countArrow reads every record batch, unpacking all of its columns.
 func countArrow(f file, columns []string) (total int64, err error) {
-	// The reader indexes what its footer states without looking: what is not such a file may make it panic.
+	// The reader indexes what its footer says without looking: what is not such a file may make it panic.
 	defer func() {
 		if p := recover(); p != nil {
 			total, err = 0, fmt.Errorf("it is not an Arrow file: %v", p)

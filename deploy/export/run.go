@@ -22,7 +22,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
-// Disk states what is free where files are written.
+// Disk says what is free where files are written.
 type Disk interface {
 	// Lacks is how many bytes the disk of a directory lacks to be as free as ingest needs it; 0: none.
 	Lacks(dir string) (int64, error)

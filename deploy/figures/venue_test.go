@@ -97,7 +97,7 @@ func (v *venue) feed(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// trade states that a base was traded at a price, and returns when that was handed to the wire.
+// trade reports that a base was traded at a price, and returns when that was handed to the wire.
 func (v *venue) trade(ctx context.Context, base string, price float64) (time.Time, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -127,7 +127,7 @@ func slicesWith(lines []string, in map[int]string) string {
 	return strings.Join(all, "\n")
 }
 
-// What is not to be imported is refused whole, and states what to do.
+// What is not to be imported is refused whole, and says what to do.
 func TestFilesAreRefused(t *testing.T) {
 	w := newFixture(t)
 	klines := sample(t, "BTCUSDT-1m-2024-01-01.csv")

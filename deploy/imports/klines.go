@@ -17,7 +17,7 @@ import (
 type klines struct {
 	venue, symbol string
 	interval      time.Duration
-	// from and to bound the starts, Unix nanoseconds, where the name of the file states a day or month.
+	// from and to bound the starts, Unix nanoseconds, where the name of the file has a day or month.
 	from, to int64
 }
 

@@ -163,7 +163,7 @@ func (k knownPrices) assets(ctx context.Context, coins []string, from, to time.T
 		GROUP BY coin_id, intDiv(ends, 3600) ORDER BY ended`, coins, from.Unix(), to.Unix(), coins, from.Unix(), to.Unix())
 }
 
-// quote is what a quote asset cost in USD, never nil. A stablecoin of the dollar of which nothing is known counts as one.
+// quote is what a quote asset cost in USD, never nil. A stablecoin of the dollar about which nothing is known counts as one.
 func (k knownPrices) quote(ctx context.Context, quoteID string, assets map[string][]point, from, to time.Time) ([]point, error) {
 	one := []point{{from.Unix(), 1}}
 	for at := from; at.Before(to); at = at.Add(neighbouring) {

@@ -27,7 +27,7 @@ type ListLine struct {
 	BadRows  uint64    `json:"badRows"`
 	Imported time.Time `json:"imported"`
 	Replaces string    `json:"replaces,omitempty"`
-	// Whole states that all markets of the file were imported.
+	// Whole means that all markets of the file were imported.
 	Whole bool `json:"whole"`
 }
 

@@ -27,7 +27,7 @@ func (m *market) name() string { return m.venue + " " + m.symbol }
 
 func (m *market) String() string { return m.name() }
 
-// findMarket finds what a market trades: base and quote as they are given, else as its symbol states. The error is an unknownMarket where
+// findMarket finds what a market trades: base and quote as they are given, else as its symbol says. The error is an unknownMarket where
 // the venue is known, and its symbol or an asset is not.
 func findMarket(venue, symbol, base, quote string) (*market, error) {
 	v, ok := exchanges.Find(venue)

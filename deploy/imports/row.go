@@ -13,12 +13,12 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// row is a candle as a line of a file states it.
+// row is a candle as a line of a file has it.
 type row struct {
 	venue, symbol string
-	// interval is 0 where the file does not state it.
+	// interval is 0 where the file does not have it.
 	interval time.Duration
-	// start is in Unix nanoseconds, and ends the close of the candle by the file, 0 where it does not state it.
+	// start is in Unix nanoseconds, and ends the close of the candle by the file, 0 where it does not have it.
 	start, ends                    int64
 	open, high, low, close, volume string
 }

@@ -84,7 +84,7 @@ type MarketLine struct {
 	Rows     int64     `json:"rows"`
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`
-	// Compared states how its prices lie to what was known; empty if nothing was.
+	// Compared says how its prices lie to what was known; empty if nothing was.
 	Compared string `json:"compared,omitempty"`
 }
 

@@ -42,7 +42,7 @@ type surveyed struct {
 	*market
 	rows        uint64
 	first, last int64 // starts, Unix nanoseconds
-	// spacing is the least distance of two starts, and even what divides all starts; both are for files that do not state the interval.
+	// spacing is the least distance of two starts, and even what divides all starts; both are for files that do not have the interval.
 	spacing, even int64
 	// closes are the last of each hour.
 	closes []point
@@ -274,7 +274,7 @@ func isLine(err error) bool {
 	return errors.As(err, &reason)
 }
 
-// newSurvey reads a file to its end. An error states why it is not to be imported, as it is or at all.
+// newSurvey reads a file to its end. An error says why it is not to be imported, as it is or at all.
 func newSurvey(ctx context.Context, r Request, file *opened, now time.Time, report func(rows, done int64) error) (*survey, error) {
 	reading, err := newReading(r, file, now, nil)
 	if err != nil {
@@ -379,7 +379,7 @@ func (s *survey) refuse(file *opened, number uint64, line string, why error) err
 	return nil
 }
 
-// check reports what speaks against the file as a whole, and finds the intervals that the file does not state.
+// check reports what speaks against the file as a whole, and finds the intervals that the file does not have.
 func (s *survey) check() error {
 	switch {
 	case s.bad*2 > s.lines+s.bad:

@@ -24,7 +24,7 @@ type archiveState struct {
 	failing  error // what the store failed with, until it works again
 	since    time.Time
 	failures int
-	// beyond states by what the log exceeds its bound, since it waits for the archive or those who read it; empty: it does not.
+	// beyond says by how much the log exceeds its bound, since it waits for the archive or those who read it; empty: it does not.
 	beyond string
 	topics map[string]*archivedTopic
 	opened map[archive.Partition]bool
@@ -42,7 +42,7 @@ func newArchiveState(in *Instance) *archiveState {
 	return &archiveState{in: in, topics: map[string]*archivedTopic{}, opened: map[archive.Partition]bool{}, next: map[archive.Partition]int64{}}
 }
 
-// Waiting states why the log is not archived; empty: it is, or that is not known yet.
+// Waiting reports why the log is not archived; empty: it is, or that is not known yet.
 func (s *archiveState) Waiting() string {
 	if s == nil {
 		return ""
@@ -82,7 +82,7 @@ func (s *archiveState) Committed(segment archive.Segment) {
 	s.add(segment)
 }
 
-// works states that the store took an object.
+// works reports that the store took an object.
 func (s *archiveState) works() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -112,7 +112,7 @@ type Instance struct {
 const sweepInterval = time.Minute
 
 // OpenInstance takes the data directory and opens the log, with its topics. The engine and the cache are opened by the
-// first caller that needs them. A *HeldError states that an instance runs already. The caller closes the instance.
+// first caller that needs them. A *HeldError means that an instance runs already. The caller closes the instance.
 func OpenInstance(ctx context.Context, cfg config.Config, log *slog.Logger) (*Instance, error) {
 	in, err := HoldInstance(cfg, log)
 	if err != nil {

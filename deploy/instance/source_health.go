@@ -18,7 +18,7 @@ type SourcePoller struct {
 	Since  time.Time // when it began to be asked
 }
 
-// sourceHealth reports how the polled sources are doing. A source of which nothing was received for long shows in its
+// sourceHealth reports how the polled sources are doing. A source from which nothing was received for long shows in its
 // time; it makes no instance unready, since its last report still counts. The zero value has none.
 type sourceHealth struct {
 	// Now is the clock that the sources are asked by; set before any is.

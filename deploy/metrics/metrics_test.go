@@ -39,7 +39,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// The lag of a fold or sink is what is behind its position, and as old as the newest that it has read; one that has
+// The lag of a fold or sink is what comes after its position, and as old as the newest that it has read; one that has
 // read all is not behind, however old that is.
 func TestLagIsOfThePartitionThatIsFurthestBehind(t *testing.T) {
 	began := time.Unix(1_000, 0)
@@ -139,7 +139,7 @@ func TestJobsAreMeasured(t *testing.T) {
 	}
 }
 
-// What is measured of readiness is what /readyz states.
+// What is measured of readiness is what /readyz reports.
 func TestReadinessIsMeasured(t *testing.T) {
 	missing := map[string][]string{"disk": {"full"}, "sink/prices.v1": {"waiting"}}
 	registry := prometheus.NewRegistry()

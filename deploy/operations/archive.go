@@ -80,7 +80,7 @@ type PrunedTopic struct {
 }
 
 // PruneArchive deletes the oldest ticks and prices of the archive in a store until it is at most limit bytes large, or with
-// dryRun only states what it would delete. An archiver may run meanwhile.
+// dryRun only says what it would delete. An archiver may run meanwhile.
 func PruneArchive(ctx context.Context, store archive.Store, limit int64, dryRun bool) ([]PrunedTopic, error) {
 	act := archive.Prune
 	if dryRun {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPruneReportsWhatItDeletes prunes an archive of three hours of ticks and of candles to nothing: the newest segment of ticks
-// and all candles stay. A dry run states the same, and deletes nothing.
+// and all candles stay. A dry run reports the same, and deletes nothing.
 func TestPruneReportsWhatItDeletes(t *testing.T) {
 	store := archive.NewDir(t.TempDir())
 	begin := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)

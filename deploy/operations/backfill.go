@@ -37,7 +37,7 @@ const (
 // ErrBackfillEnded is the end of a back-fill that was cancelled, or whose instance stops. It is context.Canceled too.
 var ErrBackfillEnded error = endedWork("the back-fill is ended; given again, it continues where it stopped")
 
-// endedWork is work that was cancelled and can be taken up again: context.Canceled, with a text that states this.
+// endedWork is work that was cancelled and can be taken up again: context.Canceled, with a text that says this.
 type endedWork string
 
 func (e endedWork) Error() string { return string(e) }

@@ -45,7 +45,7 @@ func exportVerb(in *instance.Instance) admin.Command {
 	}}
 }
 
-// lakeVerb states how the datasets of the lake fare; nothing where this process exports none.
+// lakeVerb reports how the datasets of the lake fare; nothing where this process exports none.
 func lakeVerb(in *instance.Instance) admin.Command {
 	return admin.Command{Name: "lake", Run: func(_ context.Context, _ json.RawMessage, emit func(any) error) error {
 		lake := in.Lake.Load()

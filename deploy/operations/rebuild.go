@@ -34,7 +34,7 @@ func RebuildVerb(in *instance.Instance) admin.Command {
 		if err != nil {
 			return err
 		}
-		// Who gives the command holds rows for lost: until it is over, the instance does not state that it serves everything.
+		// Who gives the command holds rows for lost: until it is over, the instance does not report that it serves everything.
 		lacked := in.Lost.Waiting()
 		defer func() {
 			if err != nil {

@@ -57,13 +57,13 @@ func TablesRole(ctx context.Context, in *instance.Instance, store *history.Store
 	}}, nil
 }
 
-// CheckedTables is what tables.check states: how many parts were read, and what is wrong with one.
+// CheckedTables is what tables.check reports: how many parts were read, and what is wrong with one.
 type CheckedTables struct {
 	Parts int               `json:"parts,omitempty"`
 	Fault history.PartFault `json:"fault,omitzero"`
 }
 
-// tablesVerbs look at the tables: tables.check reads all parts and compares them with their checksums, tables.growth states how
+// tablesVerbs look at the tables: tables.check reads all parts and compares them with their checksums, tables.growth says how
 // fast the largest tables grow.
 func tablesVerbs(in *instance.Instance) []admin.Command {
 	return []admin.Command{

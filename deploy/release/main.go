@@ -3,7 +3,7 @@
 //
 //	go run ./deploy/release FOLDER
 //
-// FOLDER/completions and FOLDER/man are made; what is in them already is overwritten. With SOURCE_DATE_EPOCH (Unix seconds) the pages bear that
+// FOLDER/completions and FOLDER/man are made; what is in them already is overwritten. With SOURCE_DATE_EPOCH (Unix seconds) the pages have that
 // date, so that the same commit gives the same bytes.
 package main
 

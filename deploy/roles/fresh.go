@@ -30,7 +30,7 @@ const startGCPercent = 400
 // takes, and the collector little of what it does (docs/decisions/0112).
 const embeddedGCPercent = 50
 
-// boundGarbage sets it, unless the environment states otherwise.
+// boundGarbage sets it, unless the environment says otherwise.
 func boundGarbage(in *instance.Instance) {
 	if len(in.Config.Kafka.Brokers) == 0 && os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(embeddedGCPercent)

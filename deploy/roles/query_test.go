@@ -11,7 +11,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// A clock that jumps makes no old price a fresh one, and readiness states what is wrong with it.
+// A clock that jumps makes no old price a fresh one, and readiness says what is wrong with it.
 func TestAClockThatJumpsIsReported(t *testing.T) {
 	priceCache := views.NewPriceCache(schemas.Coins())
 	priced := time.Now()

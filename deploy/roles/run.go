@@ -46,7 +46,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	log = in.Log // which states less while the disk is full
+	log = in.Log // which says less while the disk is full
 	at, err := openPorts(cfg, role, log)
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func TestWaitingForServersEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A signal that comes while a server is being tried cuts the attempt off; what the attempt states then is not a failure.
+// A signal that comes while a server is being tried cuts the attempt off; what the attempt reports then is not a failure.
 func TestBeingStoppedInAnAttemptIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := awaitServers(ctx, slog.New(slog.DiscardHandler), func() error {

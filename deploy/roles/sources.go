@@ -37,7 +37,7 @@ func RunSources(ctx context.Context, in *instance.Instance) error {
 	g.Go(func() error { return log.Run(ctx) })
 	listings := listingsOf(in, log)
 	g.Go(func() error { return recordListings(ctx, in, listings) })
-	// What a source is, simulated or not, is in the log before what it states.
+	// What a source is, simulated or not, is in the log before what it reports.
 	declared := make(chan struct{})
 	g.Go(func() error { return declareSources(ctx, in, log, declared) })
 	g.Go(func() error {

@@ -41,7 +41,7 @@ func newStoredTopic(ctx context.Context, in *instance.Instance, store *history.S
 	return &storedTopic{store: store, name: name, id: ids[name]}, nil
 }
 
-// Identity is the topic and the table that is live: a log that is set up anew and a replay that was put in place each make
+// Identity is the topic and the table that is live: a log that is set up again and a replay that was put in place each make
 // another one. The topic stays the same as long as its tail is read.
 func (p *storedTopic) Identity(ctx context.Context) (string, error) {
 	view, err := p.view(read.From(p.store), ctx)

@@ -127,7 +127,7 @@ type Stage struct {
 }
 
 // RunStages starts the stages in order, runs them until ctx ends and stops them in reverse order, so that producers
-// hand over their last ticks while processors still run. An error states which stage had not drained within the limit.
+// hand over their last ticks while processors still run. An error says which stage had not drained within the limit.
 func RunStages(ctx context.Context, stages []Stage, drain time.Duration, health *Health, log *slog.Logger) error {
 	type running struct {
 		name string

@@ -175,7 +175,7 @@ func (f *fold) move(r *rate, minute int64, primarySources map[string]string, out
 	}
 }
 
-// describe states what a rate is of.
+// describe reports what a rate is of.
 func (f *fold) describe(r *rate, primarySources map[string]string) row {
 	project := f.projects.value(r.reported.Project)
 	if r.attachedFor != r.reported || r.attachedAs != project.GetCategory() {

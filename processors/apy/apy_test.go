@@ -30,7 +30,7 @@ func TestRates(t *testing.T) {
 // reader understands
 //
 //	rate SOURCE POOL RAW [unit=] [compounding=] [reward=] [category=] [symbol=] [coin=] [project=] [tvl=] [every=] [at=] [past=]
-//	project SLUG CATEGORY [name=]       what a source of reference values states of a project, with _ for blanks
+//	project SLUG CATEGORY [name=]       what a source of reference values reports of a project, with _ for blanks
 //	source NAME [simulated=]            what a source declares of itself
 //	close TIME [entries|rollups|projects|sources]   a minute that ends; what it writes of these, entries and roll-ups by default
 //

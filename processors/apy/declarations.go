@@ -20,7 +20,7 @@ type declarations[T any] struct {
 type declaration[T any] struct {
 	name  string
 	value T
-	// changed states that value is other than what was written, at the minute written.
+	// changed means that value is other than what was written, at the minute written.
 	changed bool
 	written int64
 }

@@ -51,7 +51,7 @@ func (t *table[T]) load(minute int64, key string, value T) {
 	held.value, held.loaded = value, minute
 }
 
-// drop forgets an entity of which a minute states that it is no more.
+// drop forgets an entity of which a minute says that it is no more.
 func (t *table[T]) drop(minute int64, key string) {
 	held := t.byKey[key]
 	if held == nil || t.loaded(minute, key) {

@@ -31,7 +31,7 @@ func Minutes(table *schemas.CoinTable) *processors.Minutes {
 	}
 }
 
-// New makes the fold. The table states whether a coin is a stablecoin.
+// New makes the fold. The table says whether a coin is a stablecoin.
 func New(table *schemas.CoinTable) processors.MinuteFold {
 	return &fold{table: table, byRate: map[rateKey]*variant{}, loaded: map[rateKey]int64{}}
 }

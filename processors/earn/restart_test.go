@@ -90,7 +90,7 @@ func takeOver(t testing.TB, minutes []logMinute, written []output, at int) proce
 type rate struct {
 	entry   *eventsv1.RateEntry
 	written int64
-	// offered states that its source reports it.
+	// offered means that its source reports it.
 	offered bool
 }
 

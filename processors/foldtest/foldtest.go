@@ -8,7 +8,7 @@
 //
 // A script is a list of cases, parted by empty lines. Each case gives inputs, a line "----", and
 // what they put out. A case begins with a new fold, unless its first line is "continue". With the
-// flag -update the expected part is written anew.
+// flag -update the expected part is rewritten.
 //
 // Times are of one day, "10:00:00.5". What follows every command is optional and has the form
 // name=value. A field that is "-" is empty. Inputs of ticks.raw.v1:
@@ -54,13 +54,13 @@ type Folder interface {
 	WriteFile(name string, content []byte, mode fs.FileMode) error
 }
 
-// Script states what a script is run on.
+// Script says what a script is run on.
 type Script struct {
 	// New makes the fold.
 	New func() processors.Fold
 	// Topic is the fold's input, ticks.raw.v1 or ticks.v1.
 	Topic string
-	// Rates takes what the command rate states; nil for folds that need none.
+	// Rates takes what the command rate gives; nil for folds that need none.
 	Rates *Rates
 	// Pulses lists the pulses that the fold puts out; else they are left out, for they come every second.
 	Pulses bool

@@ -137,7 +137,7 @@ func (m *machine) clock(c command) error {
 	if err == nil && len(c.words) > 3 {
 		to, err = Time(c.words[3])
 	}
-	epoch := day.UnixNano() // when all producers started, unless the script states otherwise
+	epoch := day.UnixNano() // when all producers started, unless the script says otherwise
 	if err == nil && c.option("epoch") != "" {
 		epoch, err = Time(c.option("epoch"))
 	}

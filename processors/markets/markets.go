@@ -1,4 +1,4 @@
-// Package markets states each minute what every coin and the whole market are worth: it joins the closed candles of our own
+// Package markets publishes each minute what every coin and the whole market are worth: it joins the closed candles of our own
 // prices with what sources report of supplies, volumes and changes. A row is written when it changes, and once an hour with
 // all that the next rows are made from, so the last hour of markets.v1 is enough to go on.
 //
@@ -58,7 +58,7 @@ type watch struct {
 	markets uint32
 	// slot is the minute of the hour in which the state is written.
 	slot uint8
-	// received states that an input came in the open minute, fresh that the row is of the one that is closed, empty that
+	// received means that an input came in the open minute, fresh that the row is of the one that is closed, empty that
 	// nothing is remembered.
 	received, fresh, empty, simulated bool
 }
@@ -221,7 +221,7 @@ func (f *fold) evaluate(w *watch, minute int64) {
 	}
 }
 
-// write adds the new row of a coin to out if it is another, or if its state is due. One of which nothing is remembered has a
+// write adds the new row of a coin to out if it is another, or if its state is due. One for which nothing is remembered has a
 // row only after others that had more to report.
 func (f *fold) write(w *watch, minute int64, out *processors.Outputs) {
 	c := w.coin

@@ -1,4 +1,4 @@
-// Package quotes states what one unit of each quote asset costs in USD, level by level: stablecoins
+// Package quotes publishes what one unit of each quote asset costs in USD, level by level: stablecoins
 // and currencies from their direct USD markets, currencies without one from the central bank's
 // fixing, then the coins that markets are quoted in, from USD and first-level markets. A rate of
 // 1.0 is never assumed: an asset without fresh inputs has none.

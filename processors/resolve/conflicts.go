@@ -20,18 +20,18 @@ const (
 	silentFor = time.Hour
 )
 
-// ConflictFilter finds the markets that bear a coin's symbol and not its price: another coin of that name, which would halve the
+// ConflictFilter finds the markets that have a coin's symbol and not its price: another coin of that name, which would halve the
 // coin's venues or leave two of them without consensus. A market is doubted if it has been further from the price that
 // sources of reference data report than an outlier may be from the median, for doubtAfter on end, while at least as many
 // venues agree with that price as do not. So a source that is wrong itself makes nobody doubted, nor does one venue
 // alone. What is not received here, in a process that resolves other partitions, is not counted: it makes the filter slower to
 // doubt, never quicker. A market that was doubted stays so over a silence, and over a restart by Remember. Safe for concurrent use.
 type ConflictFilter struct {
-	// some states that there is any reference.
+	// some means that there is any reference.
 	some  atomic.Bool
 	mu    sync.Mutex
 	coins map[string]*referenceCoin
-	// before is when the log had markets as doubted of which nothing has been received yet.
+	// before is when the log had markets as doubted for which nothing has been received yet.
 	before map[marketKey]int64
 }
 

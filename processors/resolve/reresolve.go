@@ -12,7 +12,7 @@ import (
 // it or not.
 const overrideSettles = 10 * time.Second
 
-// Reresolve resolves a tick of ticks.v1 anew by a coin table and overrides, at the log time now, and leaves the
+// Reresolve resolves a tick of ticks.v1 again by a coin table and overrides, at the log time now, and leaves the
 // recorded one as it is. Where the quote is the same asset as it was, the recorded rate stays, or the
 // lack of one; another quote gets its rate of that moment from past.
 func Reresolve(coins *schemas.CoinTable, overrides *schemas.SymbolOverrides, past *RateHistory, recorded *eventsv1.ResolvedTick, now int64) *eventsv1.ResolvedTick {

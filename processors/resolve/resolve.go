@@ -168,7 +168,7 @@ func (f *fold) tick(in processors.Input, t *eventsv1.Tick, out *processors.Outpu
 	if f.corrections.Excluded(t.Venue, t.Symbol, t.IngestTime, f.clocks.Now()) {
 		flags |= schemas.Excluded
 	}
-	// What an operator or the table states of this very venue is not doubted, but counts against others.
+	// What an operator or the table says of this very venue is not doubted, but counts against others.
 	if flags&schemas.Excluded == 0 && f.doubted(resolved.CoinId, t, resolved.Rate) && f.names.bySymbol(t.Venue, t.Base, f.clocks.Now()) {
 		resolved.CoinId = ""
 		flags |= schemas.Unmapped | schemas.Doubtful

@@ -12,7 +12,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// scripted are the rates that a script states.
+// scripted are the rates that a script gives.
 type scripted struct{ *foldtest.Rates }
 
 func (s scripted) Rate(quoteID string) (resolve.Rate, bool) {

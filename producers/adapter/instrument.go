@@ -13,7 +13,7 @@ type Instrument struct {
 	Base, Quote string
 	// Aliases are other names that the venue gives the same market, in its HTTP answers for example.
 	Aliases []string
-	// Status is how the list states that the market does not trade now, as in state=suspend; empty if it trades.
+	// Status is how the list says that the market does not trade now, as in state=suspend; empty if it trades.
 	Status string
 }
 

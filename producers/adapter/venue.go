@@ -101,7 +101,7 @@ type Countries struct {
 	// Served lists the only countries served; Refused the countries left out of all others.
 	// Both empty means that the terms name none, or that they are unknown.
 	Served, Refused []string
-	// Terms is the page that states so; "" if it is unknown what the terms say, which counts as all countries.
+	// Terms is the page that says so; "" if it is unknown what the terms say, which counts as all countries.
 	Terms string
 	// Quoted are the public pages that quote Terms, where Terms itself was not read; empty where it was.
 	Quoted []string

@@ -77,7 +77,7 @@ func Refuse(out *poll.Readings, err error, what string, args ...any) {
 // Fields reads the fields of one row, and keeps the first that cannot be read.
 type Fields struct{ Err error }
 
-// Parse reads a row; false, and Err states why, if it is invalid.
+// Parse reads a row; false, and Err says why, if it is invalid.
 func (f *Fields) Parse(row []byte, v any) bool {
 	if err := json.Unmarshal(row, v); err != nil {
 		f.Err = producers.Unreadable("parsing: %w", err)

@@ -2,7 +2,7 @@
 // back as asked for, hours of the last year, minutes of the last 30 days. Of a polled source it reads what that
 // has of the past.
 //
-// How far it came is in the log alone. After the candles of each response comes a range, which states that
+// How far it came is in the log alone. After the candles of each response comes a range, which says that
 // they are all that the venue has of it; it is never asked for again. Whatever a death leaves without its
 // range is read again, and candles of it that the log has already are not written again. Values of a polled source
 // are: they go to the topic of what it reports of now, whose rows know a repetition by its moment.

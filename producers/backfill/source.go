@@ -168,7 +168,7 @@ func (r *sourceRun) ask(ctx context.Context, s poll.Series, asked span) ([]*even
 }
 
 // alreadyRead returns which of the missing ranges a response has covered, and what is left. An answer that does not reach to the end of
-// what was asked for is followed by another, and only an empty one states that nothing more is there: how much an answer holds
+// what was asked for is followed by another, and only an empty one says that nothing more is there: how much an answer holds
 // is the source's to change.
 func (r *sourceRun) alreadyRead(asked span, missing []span, readings []*eventsv1.ReferenceRecord) (read, left []span) {
 	past := r.Source.Past

@@ -126,7 +126,7 @@ func archiveOf(past poll.Past) poll.Source {
 	}}
 }
 
-// fetcherOf answers as the declaration states: the newest rows before the end, the oldest from the beginning on, or all.
+// fetcherOf answers as the declaration says: the newest rows before the end, the oldest from the beginning on, or all.
 func (a *archive) fetcherOf(past *poll.Past) adapter.Fetcher {
 	return fetchFunc(func(url string) ([]byte, error) {
 		path := strings.TrimPrefix(url, "http://archive")

@@ -70,7 +70,7 @@ func (s State) apply(rec *eventsv1.BackfillRecord) {
 	case rec.GetCandle() != nil:
 		c := rec.GetCandle()
 		if c.Origin != "" {
-			return // a file's: it states nothing of what was asked of the venue
+			return // a file's: it says nothing of what was asked of the venue
 		}
 		k := seriesKey{rec.Producer, c.Venue, c.Symbol, time.Duration(c.Interval) * time.Second}
 		s.series(k).loose[c.Start] = true

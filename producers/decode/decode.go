@@ -1,5 +1,5 @@
 // Package decode reads recorded messages of a venue or of a polled source with the adapter that reads them
-// live, and prints what they state: one JSON object a line for each event, in the order of the recording.
+// live, and prints what they contain: one JSON object a line for each event, in the order of the recording.
 // A message that cannot be read prints an error line and stops nothing.
 package decode
 

@@ -58,7 +58,7 @@ func (all endpoints) firstBelow(part string) decodeREST {
 	})
 }
 
-// named is Venue.DecodeREST. name tells an endpoint by the path, and whether it is of the generation that the venue has now.
+// named is Venue.DecodeREST. name identifies an endpoint by the path, and whether it is of the generation that the venue has now.
 func (all endpoints) named(name func(path string) (name string, current bool)) decodeREST {
 	return func(target string, body []byte, out *adapter.Out) error {
 		path, query := endpoint(target)
@@ -85,15 +85,15 @@ var errRetired = errors.New("retired")
 // retired is the reader of an endpoint of a generation that the venue has replaced.
 func retired(url.Values, []byte, *adapter.Out) error { return errRetired }
 
-// opener takes the rows out of an answer. e has what the answer tells of all of them.
+// opener takes the rows out of an answer. e has what the answer says about all of them.
 type opener func(body []byte) (rows []byte, e adapter.Event, err error)
 
 // bare opens an answer that is its rows.
 func bare(body []byte) ([]byte, adapter.Event, error) { return body, adapter.Event{}, nil }
 
-// envelope states how a venue wraps its answers. Paths are keys with dots between them.
+// envelope says how a venue wraps its answers. Paths are keys with dots between them.
 type envelope struct {
-	// Code tells by the value OK that the answer is not an error, which Message tells then; "" is an envelope without a verdict.
+	// Code shows by the value OK that the answer is not an error, which Message has then; "" is an envelope without a verdict.
 	Code, OK, Message string
 	// Rows is the path of what was asked for.
 	Rows string
@@ -187,7 +187,7 @@ func readRows(open opener, read func([]byte, adapter.Event, *adapter.Out) error)
 	}
 }
 
-// in is the reader of an endpoint that tells candles as lists; interval spells theirs.
+// in is the reader of an endpoint that reports candles as lists; interval spells theirs.
 func (c candleColumns) in(open opener, interval func(url.Values) string) reader {
 	return func(query url.Values, body []byte, out *adapter.Out) error {
 		body, e, err := open(body)
@@ -203,7 +203,7 @@ func (c candleColumns) in(open opener, interval func(url.Values) string) reader 
 	}
 }
 
-// candlesIn is the reader of an endpoint that tells candles as such objects.
+// candlesIn is the reader of an endpoint that reports candles as such objects.
 func (r *objects) candlesIn(open opener, interval func(url.Values) string) reader {
 	return func(query url.Values, body []byte, out *adapter.Out) error {
 		rows, e, err := open(body)
@@ -238,7 +238,7 @@ func listOrOne[T any](body []byte) (rows []T, err error) {
 	return rows, parse(body, &rows[0])
 }
 
-// parseAll reads a list of rows and adds what each states.
+// parseAll reads a list of rows and adds what each has.
 func parseAll[T any](data []byte, event func(*T) adapter.Event, out *adapter.Out) error {
 	all, err := list[T](data)
 	if err == nil {
@@ -247,7 +247,7 @@ func parseAll[T any](data []byte, event func(*T) adapter.Event, out *adapter.Out
 	return err
 }
 
-// addAll adds what each row states.
+// addAll adds what each row has.
 func addAll[T any](rows []T, event func(*T) adapter.Event, out *adapter.Out) {
 	for i := range rows {
 		out.Add(event(&rows[i]))

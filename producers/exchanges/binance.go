@@ -82,7 +82,7 @@ func binanceHistory() *adapter.History {
 	}}
 }
 
-// The payloads of streams. Whether the buyer was the maker tells the side: the taker sold then.
+// The payloads of streams. Whether the buyer was the maker shows the side: the taker sold then.
 var (
 	binanceTrades = object{
 		Kind: adapter.Trade, Channel: "trade", Clock: unixByDigits, Taker: isBuyerMaker, Counted: true,

@@ -56,7 +56,7 @@ var bitfinexRequests = requests{
 
 // bitfinexSubscribe asks first for a sequence number of the connection at the end of every list, which is the flag 65536: gaps are not
 // seen otherwise. It does not ask for times: they are when a list was sent, which differs by connection, so that of two producers each
-// would tell the same ticker as another.
+// would report the same ticker as another.
 func bitfinexSubscribe(markets []adapter.Instrument) [][]byte {
 	return append([][]byte{[]byte(`{"event":"conf","flags":65536}`)}, bitfinexRequests.with("subscribe")(markets)...)
 }
@@ -129,7 +129,7 @@ type bitfinexID struct {
 // bitfinexMemory is how many trades lie at most between "te" and "tu". A history has 30 a market.
 const bitfinexMemory = 4096
 
-// once states whether the trade is new, and remembers it.
+// once reports whether the trade is new, and remembers it.
 func (c *bitfinexCodec) once(symbol string, id producers.Num) bool {
 	key := bitfinexID{symbol, id}
 	if c.seen[key] {
@@ -247,7 +247,7 @@ func (c *bitfinexCodec) event(b []byte, out *adapter.Out) error {
 	return nil
 }
 
-// trades adds what "te" or "tu" tells, whichever comes first, or what was sent on subscribing.
+// trades adds what "te" or "tu" has, whichever comes first, or what was sent on subscribing.
 func (c *bitfinexCodec) trades(symbol string, rows [][]producers.Num, snapshot bool, out *adapter.Out) {
 	for _, t := range rows {
 		if c.once(symbol, t[0]) {

@@ -120,7 +120,7 @@ type bitgetArg struct {
 	Symbol  string `json:"instId"`
 }
 
-// row is what the whole message tells of each row.
+// row is what the whole message says about each row.
 func (a *bitgetArg) row(snapshot bool, at producers.Num) adapter.Event {
 	return adapter.Event{
 		Symbol: a.Symbol, NotSpot: !strings.EqualFold(a.Type, "spot"), Snapshot: snapshot, Time: producers.Unix(at, time.Millisecond),

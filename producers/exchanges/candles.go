@@ -9,18 +9,18 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// candleColumns states which place of a row holds what of a candle, where a venue sends candles as lists.
+// candleColumns says which place of a row holds what of a candle, where a venue sends candles as lists.
 type candleColumns struct {
-	// Start counts Unit since 1970; without Unit, its digits tell what it counts.
+	// Start counts Unit since 1970; without Unit, its digits show what it counts.
 	Start, Open, High, Low, Close, Volume int
 	Unit                                  time.Duration
-	// Closed is the place of what tells that the candle is complete, by "true" or "1"; 0: the row does not tell.
+	// Closed is the place of what says that the candle is complete, by "true" or "1"; 0: the row does not say.
 	Closed int
 	// Least is how many places a row has at least, where old answers lack the last ones; 0: up to the volume.
 	Least int
 }
 
-// add reads rows into candles like e, which has what they share: market, channel, interval, and state where no place tells it.
+// add reads rows into candles like e, which has what they share: market, channel, interval, and state where no place has it.
 func (c candleColumns) add(rows [][]producers.Num, e adapter.Event, out *adapter.Out) error {
 	e.Kind = adapter.Candle
 	least := cmp.Or(c.Least, max(c.Start, c.Open, c.High, c.Low, c.Close, c.Volume)+1)

@@ -91,7 +91,7 @@ func (t *coinbaseTrade) event(channel string) adapter.Event {
 	return adapter.Event{
 		Kind: adapter.Trade, Symbol: t.Product, Channel: channel,
 		ID: t.ID, Price: t.Price, Size: t.Size, Time: producers.RFC3339(t.Time),
-		// All of Coinbase's feeds tell the maker's side.
+		// All of Coinbase's feeds report the maker's side.
 		Side: adapter.Side(strings.ToLower(t.Side)).Opposite(),
 	}
 }

@@ -196,7 +196,7 @@ func connect(file string) string {
 	return "https://github.com/skip-mev/connect/blob/HEAD/providers/" + file
 }
 
-// fastMM is a header of a decoder, which states what was read of the venue's documentation and what of its frames.
+// fastMM is a header of a decoder, which says what was read of the venue's documentation and what of its frames.
 func fastMM(header string) string {
 	return "https://github.com/ziyangliu-666/FastMM/blob/HEAD/include/fastmm/venues/" + header
 }

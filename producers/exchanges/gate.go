@@ -53,7 +53,7 @@ var gateMarkets = market{
 	Unless: []string{"type=premarket"}, // traded before its launch: that has no price of a coin that exists
 }
 
-// gateRequests tell the machine's time, which the venue checks.
+// gateRequests send the machine's time, which the venue checks.
 var gateRequests = requests{
 	Most: 100,
 	Messages: []string{
@@ -64,7 +64,7 @@ var gateRequests = requests{
 
 var gateEndpoints = endpoints{
 	"currency_pairs": nil,
-	"tickers":        gateTickers.as("rest").in(bare), // without a time: neither the row nor the answer tells one
+	"tickers":        gateTickers.as("rest").in(bare), // without a time: neither the row nor the answer has one
 	// Start, volume in the quote, close, high, low, open, volume in the base, whether it is closed.
 	"candlesticks": candleColumns{
 		Start: 0, Close: 2, High: 3, Low: 4, Open: 5, Volume: 6, Closed: 7, Least: 6, Unit: time.Second,

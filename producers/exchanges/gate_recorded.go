@@ -34,7 +34,7 @@ var gateBest = object{
 	Kind: adapter.Ticker, Channel: "book_ticker", Symbol: "s", Time: "t", Bid: "b", Ask: "a", Sequence: "u",
 }.reader()
 
-// gateCandles also have "v", the volume in the quote; "a" is in the base, since 2022, and "w" states whether it is closed, since 2024.
+// gateCandles also have "v", the volume in the quote; "a" is in the base, since 2022, and "w" says whether it is closed, since 2024.
 // Their name is 1m_BTC_USDT.
 var gateCandles = object{
 	Kind: adapter.Candle, Channel: "candles", Clock: clock(time.Second),

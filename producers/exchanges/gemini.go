@@ -62,7 +62,7 @@ func geminiRequests(verb string) requester {
 var geminiQuotes = []string{"RLUSD", "GUSD", "USDT", "USDC", "USD", "EUR", "GBP", "SGD", "BTC", "ETH", "BCH", "LTC", "FIL", "DAI"}
 
 // geminiInG are the bases that end in G themselves: PAXGUSD is gold in dollars, not PAX in Gemini
-// dollars. The venue's whole list tells it of others, see geminiInstruments.
+// dollars. The venue's whole list has it for others, see geminiInstruments.
 var geminiInG = []string{"PAXG", "MOODENG"}
 
 // geminiSplit reads btcusd or BTCUSD. Perpetuals end in PERP; contracts on events have hyphens.
@@ -117,7 +117,7 @@ type geminiEvent struct {
 	Stop    producers.Num   `json:"P"`
 	Size    producers.Num   `json:"q"`
 	Quoted  producers.Num   `json:"Q"`
-	// Maker states that the buyer was the maker: the taker sold.
+	// Maker means that the buyer was the maker: the taker sold.
 	Maker   producers.Num   `json:"m"`
 	Ignored json.RawMessage `json:"M"`
 	Update  producers.Num   `json:"u"`
@@ -181,7 +181,7 @@ func geminiComplaint(b []byte) string {
 func geminiREST(target string, body []byte, out *adapter.Out) error {
 	path, name, _ := geminiPath(target)
 	switch name {
-	case "v1/symbols": // and what it tells of one
+	case "v1/symbols": // and what it reports about one
 		return nil
 	case "v2/ticker":
 		return geminiTickers.one(body, adapter.Event{}, out)

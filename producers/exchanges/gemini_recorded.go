@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// geminiRecordedInstruments also reads what the venue tells of one market, for which the engine does not ask.
+// geminiRecordedInstruments also reads what the venue reports about one market, for which the engine does not ask.
 func geminiRecordedInstruments(path string, body []byte) ([]adapter.Instrument, error) {
 	if !strings.Contains(path, "/v1/symbols/details/") {
 		return geminiInstruments(path, body)
@@ -132,7 +132,7 @@ func geminiCandles(symbol, channel, interval string, all [][]producers.Num, out 
 		all, adapter.Event{Symbol: symbol, Channel: channel, Interval: interval}, out)
 }
 
-// geminiRecordedREST also reads endpoints of before, and what the feed tells live.
+// geminiRecordedREST also reads endpoints of before, and what the feed reports live.
 func geminiRecordedREST(target string, body []byte, out *adapter.Out) error {
 	_, name, last := geminiPath(target)
 	switch name {

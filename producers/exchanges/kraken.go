@@ -55,7 +55,7 @@ func kraken() adapter.Venue {
 var krakenEndpoints = endpoints{"AssetPairs": nil, "Ticker": krakenPolled, "OHLC": krakenCandles}
 
 // krakenHistory: https://docs.kraken.com/api/docs/rest-api/get-ohlc-data
-// Whatever since states, the newest 720 candles are all there are; since itself is left out of the answer.
+// Whatever since says, the newest 720 candles are all there are; since itself is left out of the answer.
 func krakenHistory() *adapter.History {
 	return &adapter.History{Rows: 720, Newest: 720, Query: func(m adapter.Instrument, interval time.Duration, from, _ time.Time) adapter.Query {
 		pair := strings.ReplaceAll(m.Symbol, "/", "")

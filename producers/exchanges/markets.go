@@ -7,7 +7,7 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// market states by which keys a venue's list describes a market.
+// market says by which keys a venue's list describes a market.
 type market struct {
 	Symbol, Base, Quote string
 	// Pair is a name that Split takes apart, where the list has neither Base nor Quote. What it does not split is left out.

@@ -124,7 +124,7 @@ func decodeMEXC(f adapter.Frame, out *adapter.Out) error {
 	return nil
 }
 
-// mexcIsText tells JSON from a protobuf message, which cannot begin with a brace: that would be the start of a group.
+// mexcIsText distinguishes JSON from a protobuf message, which cannot begin with a brace: that would be the start of a group.
 func mexcIsText(b []byte) bool { return isObject(b[:min(8, len(b))]) }
 
 // mexcPush is a push: what all its rows share, and its body, which is the last of its fields.

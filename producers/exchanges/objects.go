@@ -13,7 +13,7 @@ import (
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
-// object states by which keys a venue sends a trade, a ticker or a candle in a JSON object, or by the numbers of which fields in a
+// object says by which keys a venue sends a trade, a ticker or a candle in a JSON object, or by the numbers of which fields in a
 // protobuf message. What is not sent has no key; of several keys, a|b, the first that is sent counts. Keys of one letter are distinguished
 // from those that differ in case only.
 type object struct {
@@ -38,7 +38,7 @@ type object struct {
 	NewestFirst bool
 }
 
-// parts of an event: what keys tell.
+// parts of an event: what keys hold.
 const (
 	symbolPart = iota
 	timePart
@@ -63,13 +63,13 @@ const (
 	numParts
 )
 
-// parts are what an object tells.
+// parts are what an object has.
 type parts [numParts]producers.Num
 
-// objects reads objects that are sent as its table states.
+// objects reads objects that are sent as its table says.
 type objects struct {
 	object
-	// keys tell the parts of the same places.
+	// keys hold the parts of the same places.
 	keys  []string
 	parts []int
 	shape shape
@@ -99,7 +99,7 @@ func (r *objects) as(channel string) *objects {
 	return &other
 }
 
-// one reads an object into an event like e, which has what the object does not tell.
+// one reads an object into an event like e, which has what the object does not have.
 func (r *objects) one(b []byte, e adapter.Event, out *adapter.Out) error {
 	row, err := r.shape.one(b)
 	if err == nil {
@@ -211,7 +211,7 @@ func field(i int, key string, kind reflect.Type) reflect.StructField {
 	return reflect.StructField{Name: "F" + strconv.Itoa(i), Type: kind, Tag: reflect.StructTag(`json:"` + key + `"`)}
 }
 
-// one reads an object; field i of the row is what the i-th key tells.
+// one reads an object; field i of the row is what the i-th key holds.
 func (s shape) one(b []byte) (row reflect.Value, err error) { return s.read(b, s.row) }
 
 // list reads a list of objects.

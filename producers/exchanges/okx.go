@@ -58,7 +58,7 @@ var okxMarkets = market{
 
 // okxHistory: https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-candlesticks-history
 // "after" asks for what is older than it, "before" for what is newer. Days begin in Hong Kong unless
-// the bar states utc.
+// the bar says utc.
 func okxHistory() *adapter.History {
 	return &adapter.History{Rows: 100, Query: func(m adapter.Instrument, interval time.Duration, from, to time.Time) adapter.Query {
 		bar := map[time.Duration]string{time.Minute: "1m", time.Hour: "1H", 24 * time.Hour: "1Dutc"}[interval]

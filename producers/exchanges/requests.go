@@ -67,12 +67,12 @@ func message(v any) []byte {
 // heartbeat is a message that does not change.
 func heartbeat(text string) func() []byte { return func() []byte { return []byte(text) } }
 
-// one is the query of a venue that tells the tickers of all its markets in one answer.
+// one is the query of a venue that reports the tickers of all its markets in one answer.
 func one(path string) func([]adapter.Instrument) []adapter.Query {
 	return func([]adapter.Instrument) []adapter.Query { return []adapter.Query{{Path: path}} }
 }
 
-// each are the queries of a venue that tells the ticker of one market in an answer; path makes the market's of its symbol.
+// each are the queries of a venue that reports the ticker of one market in an answer; path makes the market's of its symbol.
 func each(path func(symbol string) string) func([]adapter.Instrument) []adapter.Query {
 	return func(markets []adapter.Instrument) (queries []adapter.Query) {
 		for _, m := range markets {
@@ -82,7 +82,7 @@ func each(path func(symbol string) string) func([]adapter.Instrument) []adapter.
 	}
 }
 
-// some are the queries of a venue that tells the tickers of at most most markets in an answer; path names them.
+// some are the queries of a venue that reports the tickers of at most most markets in an answer; path names them.
 func some(most int, path func(symbols []string) string) func([]adapter.Instrument) []adapter.Query {
 	return func(markets []adapter.Instrument) (queries []adapter.Query) {
 		for batch := range slices.Chunk(symbols(markets), most) {

@@ -336,7 +336,7 @@ func TestTermsThatNameTheEuropeanUnionRefuseEachMember(t *testing.T) {
 	}
 }
 
-// areCountries tells ISO 3166 codes, each once, in order: what a region is looked up by.
+// areCountries checks ISO 3166 codes, each once, in order: what a region is looked up by.
 func areCountries(codes []string) bool {
 	for i, code := range codes {
 		if len(code) != 2 || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || code == "UK" || i > 0 && code <= codes[i-1] {
@@ -398,7 +398,7 @@ func FuzzCodecs(f *testing.F) {
 	})
 }
 
-// FuzzConnections feeds a venue's codec the frames of a connection, one a line: what a frame states may
+// FuzzConnections feeds a venue's codec the frames of a connection, one a line: what a frame says may
 // hang on the ones before it. Seeds are the scripts, a connection each.
 func FuzzConnections(f *testing.F) {
 	venues := List()

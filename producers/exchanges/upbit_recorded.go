@@ -102,7 +102,7 @@ func upbitPast(interval string) reader {
 	return upbitCandles.candlesIn(bare, func(url.Values) string { return interval })
 }
 
-// upbitRecordedREST also reads candles of minutes, whose path states how many: candles/minutes/60.
+// upbitRecordedREST also reads candles of minutes, whose path says how many: candles/minutes/60.
 func upbitRecordedREST(target string, body []byte, out *adapter.Out) error {
 	path, query := endpoint(target)
 	if _, minutes, found := strings.Cut(path, "/v1/candles/minutes/"); found {

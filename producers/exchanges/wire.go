@@ -58,7 +58,7 @@ func bestPrice(levels [][]producers.Num) producers.Num {
 	return levels[0][0]
 }
 
-// isBuyerMaker is the taker's side where a venue states whether the buyer was the maker: the taker sold then. What is neither true nor
+// isBuyerMaker is the taker's side where a venue reports whether the buyer was the maker: the taker sold then. What is neither true nor
 // false is unknown.
 var isBuyerMaker = sides("false", "true")
 

@@ -205,7 +205,7 @@ func TestWhatDidNotChangeIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// A server that states "not modified" to a question without a condition has nothing that we hold.
+// A server that says "not modified" to a question without a condition has nothing that we hold.
 func TestNotModifiedWithoutAConditionIsAFailure(t *testing.T) {
 	wire := &counting{answer: func(int) *http.Response { return reply(304, "") }}
 	_, err := client(t, nil, wire).Get(t.Context(), "http://venue", poll.Request{Path: "/x"}, poll.Validators{})

@@ -47,7 +47,7 @@ func (ls droppedGaps) add(r *record) uint64 {
 	return messages
 }
 
-// earliest skips 0, which states that the time is not known.
+// earliest skips 0, which means that the time is not known.
 func earliest(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -74,7 +74,7 @@ func digest(rec *eventsv1.ReferenceRecord) [sha256.Size]byte {
 	return sha256.Sum256(value)
 }
 
-// valuesDigest is of all values of an answer, before anything is added that the answer does not state: servers list the same
+// valuesDigest is of all values of an answer, before anything is added that the answer does not contain: servers list the same
 // in changing orders, and add their own clock. It is never 0.
 func valuesDigest(readings *Readings) uint64 {
 	sum := uint64(len(readings.Fixings) + len(readings.Records))

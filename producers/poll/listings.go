@@ -29,7 +29,7 @@ func NewListings(out SourceOutbox, clock producers.Clock) *Listings {
 }
 
 // Record takes a whole list, whose entries need no times, and returns how many records it wrote once the log has them. A list without more than
-// half of the markets that were there is believed when the next one states the same: venues under maintenance send a few. A market with a status, which
+// half of the markets that were there is believed when the next one says the same: venues under maintenance send a few. A market with a status, which
 // is listed and does not trade, is recorded if it did before: some venues list for ever what they have ended.
 func (l *Listings) Record(ctx context.Context, list []*eventsv1.Listing) (written int, err error) {
 	if l.known == nil {

@@ -28,10 +28,10 @@ type Source struct {
 	URL string
 	// Kinds of data that it provides, each a Kind constant.
 	Kinds []string
-	// License is under which terms the values may be passed on, Terms is the page that states it and
+	// License is under which terms the values may be passed on, Terms is the page that says it and
 	// Attribution what has to be shown with them; empty if nothing is asked.
 	License, Terms, Attribution string
-	// OwnUse states how the terms forbid to pass the values on, so that exports leave them out; empty where they do not, or where
+	// OwnUse says how the terms forbid to pass the values on, so that exports leave them out; empty where they do not, or where
 	// that is not known.
 	OwnUse string
 	// Off reports why the source is not asked unless it is switched on; empty if it is asked by default.
@@ -202,7 +202,7 @@ type Getter interface {
 	Get(ctx context.Context, base string, r Request, since Validators) (Answer, error)
 }
 
-// Readings collects what one answer states.
+// Readings collects what one answer has.
 type Readings struct {
 	Fixings []Fixing
 	// Records are all others, in the form of the log.
@@ -211,7 +211,7 @@ type Readings struct {
 	Refused []error
 }
 
-// Fixing is what a source states a currency costs: units of Quote for one unit of Base, both ISO 4217 codes, as an
+// Fixing is what a source reports a currency costs: units of Quote for one unit of Base, both ISO 4217 codes, as an
 // exact decimal. Date is ISO 8601, the day it holds for.
 type Fixing struct {
 	Base, Quote, Rate, Date string

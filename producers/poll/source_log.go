@@ -113,7 +113,7 @@ func (l *SourceLog) Run(ctx context.Context) error {
 func (l *SourceLog) writeClocks(at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// With the broker away one clock waits, not one for each second: a later one states more.
+	// With the broker away one clock waits, not one for each second: a later one says more.
 	if l.clocksPending > 0 || at <= l.lastClock {
 		return
 	}

@@ -53,7 +53,7 @@ func coinGeckoChart(id string, days int) string {
 }
 
 // coinGeckoPast reads a chart: points of [milliseconds, value], the same times in each list. 0 and null are not known.
-// The answer does not state which coin it is of.
+// The answer does not say which coin it is of.
 func coinGeckoPast(id string, body []byte, out *poll.Readings) error {
 	var chart struct {
 		Caps    [][]producers.Num `json:"market_caps"`

@@ -49,7 +49,7 @@ func coinpaprika() poll.Source {
 					return overdue(k, k.Ranked[:min(len(k.Ranked), coinPaprikaDetails)], 8, coinPaprikaCoins, "")
 				})},
 		},
-		Moves:    30 * time.Minute, // markets are reckoned anew every few minutes
+		Moves:    30 * time.Minute, // markets are recalculated every few minutes
 		Requests: 25, Per: time.Hour,
 		MaxBody: 64 << 20, // all coins, also those that are gone, are about 10 MB
 		Decode:  decodeCoinPaprika,

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config states what to simulate.
+// Config says what to simulate.
 type Config struct {
 	// Listen is the address, HOST:PORT; port 0 takes a free one.
 	Listen string

@@ -84,7 +84,7 @@ func decodeBitfinexFunding(path string, body []byte, out *poll.Readings) error {
 	return nil
 }
 
-// bitfinexFunds states that a symbol is of funding, and not of trading, of derivatives (codes that end in F0) or of paper money.
+// bitfinexFunds reports whether a symbol is of funding, and not of trading, of derivatives (codes that end in F0) or of paper money.
 func bitfinexFunds(symbol string) bool {
 	return strings.HasPrefix(symbol, "f") && !strings.HasSuffix(symbol, "F0") && !strings.HasPrefix(symbol, "fTEST")
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // bybitEarn reads the products of Bybit Earn: savings, which are lent, and what is staked on chain. Estimated APRs come in
-// percent with the sign ("3%"), reckoned anew every ten minutes and without the rewards of the platform. The endpoint is
+// percent with the sign ("3%"), recalculated every ten minutes and without the rewards of the platform. The endpoint is
 // described on https://bybit-exchange.github.io/docs/v5/earn/product-info; tierAprDetails and remainingPoolAmount, which
 // public clients read, are not on that page yet. Answers that clients quote have the rate of the last tier in estimateApr: those
 // of tiers are whole rates, not what comes on top.
@@ -36,7 +36,7 @@ func bybitEarn() poll.Source {
 				Evidence: producers.Documented("https://bybit-exchange.github.io/docs/v5/earn/product-info").And(bybitEarnClients...),
 				Interval: 15 * time.Minute, Requests: poll.Fixed("/v5/earn/product?category=OnChain")},
 		},
-		Moves:    15 * time.Minute, // reckoned anew every ten minutes
+		Moves:    15 * time.Minute, // recalculated every ten minutes
 		Requests: 50, Per: time.Second,
 		MaxBody: 8 << 20,
 		Decode:  decodeBybitEarn,

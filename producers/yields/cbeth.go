@@ -12,7 +12,7 @@ import (
 )
 
 // cbeth reads what holders of cbETH earn, Coinbase's wrapped staked ether: an APY as a fraction. The endpoint is described on
-// https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details, whose sample states
+// https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/wrapped-assets/get-wrapped-asset-details, whose sample says
 // 0.0384; public clients multiply it with 100 for percent. It may be asked for once a second.
 func cbeth() poll.Source {
 	return poll.Source{

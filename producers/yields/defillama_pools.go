@@ -15,7 +15,7 @@ import (
 
 // defillamaYields reads what the pools of some five hundred projects earn, and what borrowers pay them. /pools and /chart are
 // described on https://defillama.com/docs/api; /lendBorrow, which its own pages read, is declared in src/api/routes/pools.js of
-// https://github.com/DefiLlama/yield-server, which states what all fields are: src/queries/yield.js and
+// https://github.com/DefiLlama/yield-server, which says what all fields are: src/queries/yield.js and
 // src/handlers/triggerEnrichment.js. It counts once an hour.
 //
 // Rates are APYs in percent. The server cuts most negative ones to 0, and where it knows neither part of a rate it returns 0

@@ -21,7 +21,7 @@ func graphQL(query string) poll.Request {
 	return poll.Request{Path: "/graphql", Body: strings.TrimSpace(body.String())}
 }
 
-// graphQLAnswer reads the answer to a query, which states errors with a good status: in place of data, or beside as much of
+// graphQLAnswer reads the answer to a query, which reports errors with a good status: in place of data, or beside as much of
 // it as could be had, and then they are refused alone.
 func graphQLAnswer[T any](body []byte, out *poll.Readings) (*T, error) {
 	var response struct {

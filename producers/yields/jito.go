@@ -12,7 +12,7 @@ import (
 )
 
 // jito reads what holders of JitoSOL earn: APYs as fractions, one a day of the last week, of which the newest is emitted. Jito
-// publishes the server that answers, https://github.com/jito-foundation/kobe, whose README states how an APY is worked out: what the
+// publishes the server that answers, https://github.com/jito-foundation/kobe, whose README says how an APY is worked out: what the
 // last epoch brought, compounded over a year. Within a week there are too few epochs for the mean that it makes of ten. Fields
 // and order are in api/src/schemas/stake_pool_stats.rs.
 func jito() poll.Source {

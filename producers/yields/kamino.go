@@ -116,7 +116,7 @@ func (k *kaminoMarkets) take(rows []json.RawMessage, out *poll.Readings) {
 	}
 }
 
-// base58Only states that a text can be a key of Solana.
+// base58Only reports whether a text can be a key of Solana.
 func base58Only(s string) bool {
 	for _, c := range s {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {

@@ -93,7 +93,7 @@ func decodeOKXEarn(path string, body []byte, out *poll.Readings) error {
 	return producers.Unreadable("no rates in it")
 }
 
-// okxOne states that one currency was asked for, which is how the past is read.
+// okxOne reports whether one currency was asked for, which is how the past is read.
 func okxOne(path string) bool {
 	u, err := url.Parse(path)
 	return err == nil && u.Query().Get("ccy") != ""

@@ -95,7 +95,7 @@ type Tier struct {
 	APR  float64  `json:"apr" explain:"earn/{productId}/{variantId}/tiers/{from}/apr" doc:"Percent per year, not compounded (APR)"`
 }
 
-// Countries are by ISO 3166 code: as the source reports, and by the terms of the exchange; both empty where neither states any.
+// Countries are by ISO 3166 code: as the source reports, and by the terms of the exchange; both empty where neither reports any.
 type Countries struct {
 	Allow []string `json:"allow" doc:"Only these countries, by ISO 3166 code, without those in deny; empty for all"`
 	Deny  []string `json:"deny" doc:"Not these countries, by ISO 3166 code"`

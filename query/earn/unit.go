@@ -57,7 +57,7 @@ type Unit struct {
 	fixings *otter.Cache[int64, []*eventsv1.EarnFixing]
 }
 
-// New makes the unit. The table states which coins are stablecoins, the venues which countries an exchange serves.
+// New makes the unit. The table says which coins are stablecoins, the venues which countries an exchange serves.
 func New(coins *schemas.CoinTable, catalog *views.Catalog, history History, venues []views.Provider) *Unit {
 	u := &Unit{catalog: catalog, coins: coins, history: history, venues: map[string]views.Provider{},
 		states: otter.Must(&otter.Options[int64, *state]{MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, *state](2 * readFor)}),

@@ -14,7 +14,7 @@ import (
 // benchmarkForm is the first word of the names of numbers of the earn benchmark.
 const benchmarkForm = "earn-benchmark"
 
-// benchmark is a segment of the earn benchmark: what a fixing states of it, or what quotes of providers come to.
+// benchmark is a segment of the earn benchmark: what a fixing says of it, or what quotes of providers come to.
 type benchmark struct {
 	median, weighted, tvl *float64
 	providers             float64
@@ -175,7 +175,7 @@ func (w *work) benchmarkAt(ctx context.Context, segment string, field benchmarkF
 	if err != nil {
 		return nil, err
 	}
-	// What counts is open, as the fold decided it: a row states only once an hour when it was received.
+	// What counts is open, as the fold decided it: a row says only once an hour when it was received.
 	served, simulated := schemas.EarnQuotes(w.Prices.Coins(), rows, 0)
 	w.simulated = w.simulated || simulated
 	value := field.value(workedOut(segment, served))

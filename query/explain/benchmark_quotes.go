@@ -36,7 +36,7 @@ func (w *work) lastOfEarn(ctx context.Context, by int64) (last int64, err error)
 	return 0, nil
 }
 
-// endedSince is within what time before now variants that are not offered any more are read: they tell the last minute too.
+// endedSince is within what time before now variants that are not offered any more are read: they report the last minute too.
 const endedSince = 2 * time.Hour
 
 // offers are the variants of earn products, and the minute that they are of: the current ones, or those that the log had at an instant.
@@ -80,7 +80,7 @@ func (w *work) offers(ctx context.Context, at time.Time) (rows []*eventsv1.EarnV
 // quotedAt is the minute that quotes are of, and the instant by which they must be fresh, 0 where they need not.
 type quotedAt struct{ last, fresh int64 }
 
-// quoted is what providers pay, made again of the entries of rates that the log has; why states why that was not possible.
+// quoted is what providers pay, made again of the entries of rates that the log has; why is the reason where that was not possible.
 type quoted struct {
 	at       int64
 	quotes   []*eventsv1.EarnQuote
@@ -134,7 +134,7 @@ func (w *work) quotesOf(ctx context.Context, last, fresh int64) (*quoted, error)
 	return q, nil
 }
 
-// quoteInputs adds to a number the quotes of its segment. What could not be made again is as a record states it.
+// quoteInputs adds to a number the quotes of its segment. What could not be made again is as a record has it.
 func (w *work) quoteInputs(ctx context.Context, n *Node, q *quoted, segment string, field benchmarkField, quotes []*eventsv1.EarnQuote, record []Place, depth int) error {
 	if depth <= 0 {
 		return nil

@@ -182,7 +182,7 @@ func TestCorrectionsAndLateFixingsAreExplained(t *testing.T) {
 	}
 }
 
-// What the log has otherwise than it was published is not called reproduced. A fixing of which the log has no rates any more is made again of the quotes that it states.
+// What the log has otherwise than it was published is not called reproduced. A fixing of which the log has no rates any more is made again of the quotes that it has.
 func TestABenchmarkThatDiffersIsNotReproduced(t *testing.T) {
 	w, first, second := twoDays(t)
 	number := "earn-benchmark/cefi/2026-11-21/"

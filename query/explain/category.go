@@ -114,7 +114,7 @@ func (w *work) category(ctx context.Context, name string, parts []string, depth 
 	return n, w.traceRows(ctx, n.Inputs, depth-1)
 }
 
-// lostRows states that the rows of some coins could not be read, and why, where that is known.
+// lostRows reports that the rows of some coins could not be read, and why, where that is known.
 func (n *Node) lostRows(count int, why string) {
 	if why == "" {
 		why = fmt.Sprintf("the log no longer has the rows of %d of the coins", count)

@@ -175,7 +175,7 @@ func (w *fixture) venueCandles(length time.Duration, start time.Time, n int) {
 	w.Must(err)
 }
 
-// Hours that are made of minutes of venues are made again of these. Hours that a venue states itself follow from nothing shorter: what depends on one is
+// Hours that are made of minutes of venues are made again of these. Hours that a venue reports itself follow from nothing shorter: what depends on one is
 // not said to be reproduced, and what does not is.
 func TestCandlesOfVenuesAreNotSaidToBeMadeAgain(t *testing.T) {
 	w := newFixture(t)

@@ -30,7 +30,7 @@ func TestConversionsFollowFromRatesAndPrices(t *testing.T) {
 		}
 	}
 	w.reproduced("vs/USD", "", true)
-	// What is known of the currency without the log states otherwise.
+	// What is known of the currency without the log says otherwise.
 	w.Said(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Fixing{
 		Fixing: &eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "USD", Rate: "2", Date: "2026-11-20", IngestTime: w.Now.UnixNano()}}})
 	w.Now = w.Now.Add(time.Minute)

@@ -64,7 +64,7 @@ func (w *work) defiCap(ctx context.Context, whole *wholeDefi, field defiField, d
 	return n, nil
 }
 
-// addCaps gives a number the market caps of coins, the largest first, each with the record that states its categories too.
+// addCaps gives a number the market caps of coins, the largest first, each with the record that has its categories too.
 func (w *work) addCaps(ctx context.Context, n *Node, market *loggedMarket, coins map[string]statedThing[*eventsv1.DefiCoin], ids []string, depth int) error {
 	var rows []*eventsv1.Market
 	for _, id := range ids {

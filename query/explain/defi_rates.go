@@ -13,7 +13,7 @@ import (
 type defiRatesHow int
 
 const (
-	// defiByWeight is their mean by what is supplied, staked or owed; of a group of which no amount is known, each counts once.
+	// defiByWeight is their mean by what is supplied, staked or owed; of a group with no known amount, each counts once.
 	defiByWeight defiRatesHow = iota
 	// defiOnce counts each of them once.
 	defiOnce

@@ -10,7 +10,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// defiRowField is a number of a row in a list. What the source states of a protocol is taken as it is.
+// defiRowField is a number of a row in a list. What the source reports about a protocol is taken as it is.
 type defiRowField struct {
 	name, unit, formula string
 	value               func(*eventsv1.DefiRow) *float64

@@ -35,7 +35,7 @@ func (w *fixture) described(source, id, part string, categories ...string) {
 	}
 }
 
-// reported is what a source states.
+// reported is what a source reports.
 func (w *fixture) reported(rec *eventsv1.ReferenceRecord) *eventsv1.ReferenceRecord {
 	rec.Producer, rec.Epoch = "sources", 1
 	w.append(schemas.TopicReferenceRaw, 0, "source", w.Now.UnixNano(), rec)
@@ -106,7 +106,7 @@ func inputsOf(n *explain.Node) string {
 }
 
 // TestYieldsAndCapsOfDefiAreReproduced explains each number of DeFi that is made of rates or market caps, now and as of a past minute. Each
-// must be reproduced; when the log states something else of a rate or a coin, what follows from it must not be.
+// must be reproduced; when the log has something else of a rate or a coin, what follows from it must not be.
 func TestYieldsAndCapsOfDefiAreReproduced(t *testing.T) {
 	w, folded := newDefiFixture(t)
 	for _, number := range slices.Concat(defiOfRates, defiOfCaps, defiOfChains, []string{"defi/categorizedMarketCap"}) {

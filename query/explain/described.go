@@ -12,7 +12,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// developer explains what a source counts of a coin's source code: by the record that states it.
+// developer explains what a source counts of a coin's source code: by the record that has it.
 func (w *work) developer(ctx context.Context, coin *views.CatalogCoin, name string, parts []string) (*Node, error) {
 	if w.past {
 		return nil, query.NotSupported("asOf", "what sources count of source code is explained as it is now only: leave asOf out")

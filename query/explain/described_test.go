@@ -48,7 +48,7 @@ func (w *fixture) categorized() []*eventsv1.Coin {
 	return all
 }
 
-// What a source counts of source code is that of the record in which it states it. It is not said to be computed again, and shows where the log has another.
+// What a source counts of source code is that of the record in which it has it. It is not said to be computed again, and shows where the log has another.
 func TestCountsOfSourceCodeAreThoseOfTheirRecord(t *testing.T) {
 	w := newFixture(t)
 	for _, coin := range w.categorized() {

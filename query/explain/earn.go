@@ -15,7 +15,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// earnField is a number of a variant of an earn product. Of a rate the input is the entry's own APY, of a term what the entry states of it.
+// earnField is a number of a variant of an earn product. Of a rate the input is the entry's own APY, of a term what the entry has of it.
 type earnField struct {
 	name, unit, formula string
 	rate                bool

@@ -44,7 +44,7 @@ var fields = []string{
 
 // TestEveryFieldOfARowIsReproduced lets a market wander for more than an hour and explains fields of its rows now and at random past
 // minutes, with a state of the hour before and, in the first hour of the log, without one. Each must be reproduced; one that follows
-// from a candle of which the log states something else must not.
+// from a candle of which the log has something else must not.
 func TestEveryFieldOfARowIsReproduced(t *testing.T) {
 	random := streamtest.Rand(t)
 	w := newFixture(t)
@@ -99,7 +99,7 @@ func TestEveryFieldOfARowIsReproduced(t *testing.T) {
 	w.reproduced("market/bitcoin/price", "", false)
 }
 
-// A coin of which nothing was known yet when its state was due has none: what came since is all of it.
+// A coin about which nothing was known yet when its state was due has none: what came since is all of it.
 func TestCoinsYoungerThanTheirStateAreReproduced(t *testing.T) {
 	w := newFixture(t)
 	w.Store = nil
@@ -119,7 +119,7 @@ func TestCoinsYoungerThanTheirStateAreReproduced(t *testing.T) {
 	}
 }
 
-// A live minute is in the table when it closes, a moment before the ledger states that those of all partitions have.
+// A live minute is in the table when it closes, a moment before the ledger says that those of all partitions have.
 func TestAMinuteThatIsStoredHasClosed(t *testing.T) {
 	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

@@ -46,7 +46,7 @@ func (w *work) fearGreedDay(ctx context.Context, name string, parts []string) (*
 	return n, err
 }
 
-// sourcedFearGreed explains a source's value of a day, without its name: by the record that states it.
+// sourcedFearGreed explains a source's value of a day, without its name: by the record that has it.
 func (w *work) sourcedFearGreed(ctx context.Context, of *eventsv1.FearGreed) (*Node, error) {
 	n := headline("", counted(of.Value), "", of.EventTime)
 	n.Method = &Method{Name: "source", Version: 1, Formula: "the value of " + of.Source}

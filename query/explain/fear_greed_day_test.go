@@ -20,7 +20,7 @@ func (w *fixture) feared(day *eventsv1.FearGreed) {
 	w.Said(rec)
 }
 
-// Values of the history are those of the records in which their source states them.
+// Values of the history are those of the records in which their source reports them.
 func TestDaysOfFearAndGreedAreThoseOfTheirSource(t *testing.T) {
 	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

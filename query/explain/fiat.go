@@ -135,7 +135,7 @@ func votes(snapshot *views.Snapshot, source, code string) (fixings []*eventsv1.F
 	return fixings[:min(len(fixings), shown)]
 }
 
-// fixing is a rate that a source states, and the same as its record in the log has it. Where the log has it no longer there is no
+// fixing is a rate that a source reports, and the same as its record in the log has it. Where the log has it no longer there is no
 // record, and it is taken as it is remembered.
 func (w *work) fixing(ctx context.Context, f *eventsv1.Fixing) (n *Node, recorded *eventsv1.Fixing, err error) {
 	recorded = f

@@ -58,7 +58,7 @@ type fixture struct {
 	listed *listed.Unit
 	// ended is the last minute that was closed.
 	ended int64
-	// clocked states that sources have written a clock: what they state before the first one belongs to the minute after it.
+	// clocked means that sources have written a clock: what they report before the first one belongs to the minute after it.
 	clocked bool
 }
 

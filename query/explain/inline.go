@@ -136,7 +136,7 @@ func (u *Unit) inline(ctx context.Context, r *query.Request, named named, answer
 	return query.Answer{Body: query.RawBody(whole), Simulated: answer.Simulated || w.simulated}, nil
 }
 
-// inlined explains a number by its inputs, or states why that is not possible.
+// inlined explains a number by its inputs, or says why that is not possible.
 func (w *work) inlined(ctx context.Context, number string) (*Node, error) {
 	parts, err := parse(number)
 	if err == nil {

@@ -223,7 +223,7 @@ func (w *work) rowInputs(ctx context.Context, coin *views.CatalogCoin, row *even
 	return inputs, nil
 }
 
-// candleInput is what the newest closed minute states.
+// candleInput is what the newest closed minute has.
 func (w *work) candleInput(coin *views.CatalogCoin, again *refolded, field string) *Node {
 	c := again.candle
 	if c == nil { // it is in the state: nothing has closed since
@@ -237,7 +237,7 @@ func (w *work) candleInput(coin *views.CatalogCoin, again *refolded, field strin
 	return stated(number, &value, usd, c.Start, again.candleAt)
 }
 
-// observation is what a source states of a field; its record is the state where it came before that.
+// observation is what a source reports about a field; its record is the state where it came before that.
 func (r *refolded) observation(source, field string, value *float64, unit string) *Node {
 	observed := r.reported[source]
 	n := headline("observation/"+source+"/"+observed.GetSourceId()+"/"+field, value, unit, observed.GetIngestTime())

@@ -9,7 +9,7 @@ import (
 type marketField struct {
 	name, unit string
 	value      func(*eventsv1.Market) *float64
-	// formula states in words how it is made; change is the span of a field that is a change.
+	// formula says in words how it is made; change is the span of a field that is a change.
 	formula, change string
 }
 

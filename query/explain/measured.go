@@ -50,7 +50,7 @@ type usedCandle struct {
 
 const (
 	oneDay = 24 * time.Hour
-	// dayAgoReach is how long before 24 hours ago a candle may end that still states the price of then.
+	// dayAgoReach is how long before 24 hours ago a candle may end that still has the price of then.
 	dayAgoReach = oneDay / 10
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// wander lets two coins of which a source states prices and supplies wander for some minutes.
+// wander lets two coins of which a source reports prices and supplies wander for some minutes.
 func (w *fixture) wander(random *rand.Rand, start time.Time, minutes int) {
 	prices := map[string]float64{"bitcoin": 97_000, "ethereum": 2_000}
 	symbols := map[string]string{"bitcoin": "BTC", "ethereum": "ETH"}

@@ -61,7 +61,7 @@ func (n *Node) compare(recomputed *float64) {
 	}
 }
 
-// recorded compares what a source states with its record. Nothing is computed again of such a number, so it is not said to be reproduced; that it
+// recorded compares what a source reports with its record. Nothing is computed again of such a number, so it is not said to be reproduced; that it
 // differs is.
 func (n *Node) recorded(value *float64) {
 	if n.Value == nil || value == nil || *n.Value != *value {
@@ -79,7 +79,7 @@ func (n *Node) again() *float64 {
 	return n.Recomputed
 }
 
-// notReproduced states why a number could not be computed again, which counts as a number that differs.
+// notReproduced reports why a number could not be computed again, which counts as a number that differs.
 func (n *Node) notReproduced(why string) {
 	no := false
 	n.Reproduced, n.Note = &no, why

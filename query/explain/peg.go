@@ -75,7 +75,7 @@ func (w *work) pegNamed(ctx context.Context, coin *views.CatalogCoin, name strin
 	return nil, w.nearField(name, parts, 2, pegFieldNames())
 }
 
-// stablecoin is what is known of a coin with a peg: that of the coin table, or of a coin that it does not have the one that a source states.
+// stablecoin is what is known of a coin with a peg: that of the coin table, or of a coin that it does not have the one that a source reports.
 func (w *work) stablecoin(ctx context.Context, coin *views.CatalogCoin) (stablecoin, error) {
 	of, err := w.sources(ctx)
 	if err != nil {
@@ -186,7 +186,7 @@ func (w *work) circulating(ctx context.Context, coin stablecoin) (*Node, error) 
 	return n, nil
 }
 
-// reported is what the record of a source states of a stablecoin.
+// reported is what the record of a source reports about a stablecoin.
 func (w *work) reported(ctx context.Context, coin stablecoin, field, unit string, of func(*eventsv1.Stablecoin) string) (*Node, error) {
 	s := coin.reported
 	if s == nil {

@@ -154,7 +154,7 @@ func (w *work) keptPeg(ctx context.Context, coin stablecoin) (*keptPeg, error) {
 	return kept, nil
 }
 
-// servedPeg finds the record of what was served: the last one before an instant that states it.
+// servedPeg finds the record of what was served: the last one before an instant that has it.
 func (w *work) servedPeg(ctx context.Context, kept *keptPeg, at time.Time) error {
 	s := kept.served
 	_, err := w.scan(ctx, schemas.TopicServed, 0, at.UnixNano()-(pegsRead+1)*minute, at.Add(servedWithin).UnixNano(), func(r *kgo.Record) bool {

@@ -103,7 +103,7 @@ func (w *work) price(ctx context.Context, coin *views.CatalogCoin, field priceFi
 	return w.median(ctx, field, e.Price, e.Mark, depth)
 }
 
-// sourcePrice explains a number of the price of a coin that a reference source states, with its volume: it is that of the coin's row.
+// sourcePrice explains a number of the price of a coin that a reference source reports, with its volume: it is that of the coin's row.
 func (w *work) sourcePrice(ctx context.Context, coin *views.CatalogCoin, field priceField, price, volume *float64, at int64, depth int) (*Node, error) {
 	of, _ := marketFieldNamed(cmp.Or(field.row, fieldPrice))
 	in, err := w.market(ctx, coin, of, depth-1)

@@ -32,7 +32,7 @@ func (l rateLine) number(provider, field string) string {
 	return strings.Join([]string{rateSeriesForm, provider, l.coinID, l.category, l.interval, l.start.Format(time.RFC3339), field}, "/")
 }
 
-// providerPoint is a provider's point: as it is served, and made again with what it is made of; note states why it could not be.
+// providerPoint is a provider's point: as it is served, and made again with what it is made of; note says why it could not be.
 type providerPoint struct {
 	served views.RateSeriesPoint
 	again  *views.RateSeriesPoint

@@ -19,7 +19,7 @@ type summedRates struct {
 	providers, rates int
 }
 
-// rateStatistic is one of them; count states that it is a number of something.
+// rateStatistic is one of them; count means that it is a number of something.
 type rateStatistic struct {
 	name, formula string
 	count         bool

@@ -18,7 +18,7 @@ import (
 const mostRolled = 50_000
 
 // rateStretch is a stretch of the series of providers that ends at a minute: as tables have it, and made again of what single rates did in its hours and days and, in steps of minutes and
-// in the hour under way, of the rates that the log has. Note states why the latter was not possible.
+// in the hour under way, of the rates that the log has. Note says why the latter was not possible.
 type rateStretch struct {
 	served, again []views.RateSeries
 	note          string

@@ -10,7 +10,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// rateTerm is a number that comes with a rate. Again makes it of what the source stated; a nil result means that it states none.
+// rateTerm is a number that comes with a rate. Again makes it of what the source stated; a nil result means that it has none.
 type rateTerm struct {
 	name, unit, formula string
 	value               func(*eventsv1.RateEntry) *float64
@@ -22,7 +22,7 @@ func reportedTerm(name, unit string, of func(*eventsv1.Rate) *float64) rateTerm 
 	return rateTerm{name, unit, asReported, func(e *eventsv1.RateEntry) *float64 { return of(e.Said) }, func(_ schemas.RateRule, r *eventsv1.Rate) *float64 { return of(r) }}
 }
 
-// coinUnit stands for the symbol of the coin.
+// coinUnit is a placeholder for the symbol of the coin.
 const coinUnit = "coin"
 
 var rateTerms = []rateTerm{
@@ -60,7 +60,7 @@ func rateTermNames() []string {
 	return namesOf(rateTerms, func(t rateTerm) string { return t.name })
 }
 
-// rateTerm explains a number that comes with a rate: the record of the log in which the source states it.
+// rateTerm explains a number that comes with a rate: the record of the log in which the source reports it.
 func (w *work) rateTerm(ctx context.Context, name string, parts []string) (*Node, error) {
 	i := slices.Index(rateTermNames(), parts[1])
 	if i < 0 {

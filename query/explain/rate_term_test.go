@@ -10,7 +10,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// What comes with a rate is compared with the record in which its source states it.
+// What comes with a rate is compared with the record in which its source reports it.
 func TestTermsOfARateAreThoseOfItsSource(t *testing.T) {
 	w := newFixture(t)
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

@@ -15,7 +15,7 @@ import (
 )
 
 // moved is a market of four coins in two categories, two minutes after a day of which candles remember the end; bitcoin rose by them, and
-// fell by what a source states.
+// fell by what a source reports.
 func (w *fixture) moved() {
 	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for coin, categories := range map[string][]string{"bitcoin": {"Layer 1 (L1)", "layer-1 l1", "Proof of Work"}, "ethereum": {"Layer 1 (L1)"}, "tether": {"Stablecoins"}} {

@@ -147,7 +147,7 @@ type work struct {
 	*Unit
 	now      time.Time
 	snapshot *views.Snapshot
-	// asOf is when the number was served; past states that it was asked for.
+	// asOf is when the number was served; past means that it was asked for.
 	asOf time.Time
 	past bool
 	// reads are how many stretches of the log were read, until when inputs are expanded, by the machine's clock.
@@ -197,7 +197,7 @@ func faultOf(err error) error {
 	return err
 }
 
-// lacks states why a number cannot be computed again, where that is for what the log has; empty for a fault.
+// lacks reports why a number cannot be computed again, where that is for what the log has; empty for a fault.
 func lacks(err error) string {
 	gap := (*views.OffsetGapError)(nil)
 	for _, known := range []error{errNoState, errNoPrice, errTooManyReads, views.ErrSpanTooLong} {

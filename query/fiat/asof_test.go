@@ -95,7 +95,7 @@ func TestCurrenciesAsTheyWereServed(t *testing.T) {
 		w.Must(querytest.ApplyPrice(w.Prices, views.TailRecord{Offset: mark.Offset, Marked: &eventsv1.PriceRecord{Mark: mark, Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{
 			CoinId: "bitcoin", Time: w.Now.UnixNano(), Price: 100 * random.Float64(), Accepted: 1}}}}))
 	}
-	w.Now = w.Now.Add(time.Millisecond) // of a pair a source states one rate in an instant, by which its record is found
+	w.Now = w.Now.Add(time.Millisecond) // of a pair a source reports one rate in an instant, by which its record is found
 	price()
 	began := w.Now
 	for _, quote := range []string{"JPY", "EUR"} {

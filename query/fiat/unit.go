@@ -20,7 +20,7 @@ const (
 	base = schemas.USD
 	// maxAge is how long a client may reuse an answer; rates are read about as often.
 	maxAge = 15 * time.Minute
-	// syncInterval is how often rates are read at least, where no source states that it is read more often.
+	// syncInterval is how often rates are read at least, where no source says that it is read more often.
 	syncInterval = 15 * time.Minute
 )
 
@@ -78,7 +78,7 @@ type sync struct {
 	alive bool
 }
 
-// aliveFor is for how long a clock of the sources' process states that it runs: it writes one each ten seconds.
+// aliveFor is for how long a clock of the sources' process says that it runs: it writes one each ten seconds.
 const aliveFor = time.Minute
 
 func (s sync) next() time.Time { return s.last.Add(s.interval) }

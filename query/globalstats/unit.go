@@ -77,11 +77,11 @@ func (u *Unit) answer(r *query.Request, k key, make func(current) (any, error)) 
 
 var errNoMinute = query.Starting("no minute in which a coin had a market cap was folded yet")
 
-// folded means that a minute of the whole market was folded which states something: those before any source has reported a
+// folded means that a minute of the whole market was folded which says something: those before any source has reported a
 // supply sum up to nothing.
 func folded(s *views.Snapshot) bool { return s.Summary.GetTotalMarketCap() > 0 }
 
-// answerOf is answer for what sources alone may state.
+// answerOf is answer for what sources alone may report.
 func (u *Unit) answerOf(snapshot *views.Snapshot, r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
 	now := current{Snapshot: snapshot, age: query.AgeOf(snapshot.Summary.GetTime(), r.Now, views.StatisticsStaleAfter), minute: r.Now.Truncate(time.Minute)}
 	v := version{snapshot: snapshot, past: u.past.Load(), age: now.age, minute: now.minute.Unix()}

@@ -39,7 +39,7 @@ type hasher struct {
 	sum [sha256.Size]byte
 }
 
-// NewTable makes an empty table. Waiting states why the log was not read to its end yet, empty when it
+// NewTable makes an empty table. Waiting says why the log was not read to its end yet, empty when it
 // was; the tail that feeds Apply knows.
 func NewTable(pepper []byte, waiting func() string) (*Table, error) {
 	if err := checkPepper(pepper); err != nil {

@@ -159,7 +159,7 @@ func (p *bucket) rouse() {
 	p.wake = make(chan struct{})
 }
 
-// try admits a request by what is known. Where it is refused, final states that the store need not be asked.
+// try admits a request by what is known. Where it is refused, final means that the store need not be asked.
 func (p *bucket) try(now int64, r *replicas) (ok, final bool) {
 	away := r.away(now)
 	share := r.of(p.limit, now)
@@ -300,7 +300,7 @@ func (s *leaseManager) question(p *bucket, now int64, q question) LeaseRequest {
 	request := LeaseRequest{Replica: s.id, Pool: p.name, Seq: s.seq.Add(1), Limit: p.limit, Width: p.width, Inside: p.inside,
 		Leaves: q.leave, Gone: p.gone, Keep: poolsKept}
 	if q.back {
-		// What is given back may be another's as soon as the store hears of it.
+		// What is given back may be another's as soon as the store learns of it.
 		p.out -= p.held
 		p.held = 0
 	} else {

@@ -24,7 +24,7 @@ type LimitStore interface {
 
 // Times of replicas among each other.
 const (
-	// beatEvery is how often a replica states that it is there, and hears what is to be given back.
+	// beatEvery is how often a replica says that it is there, and learns what is to be given back.
 	beatEvery = 50 * time.Millisecond
 	// reportEvery and monthEvery are how often it reports what it admitted.
 	reportEvery = 100 * time.Millisecond
@@ -38,7 +38,7 @@ const (
 	// askAgain is the least time between two questions where the first brought nothing.
 	askAgain = 20 * time.Millisecond
 	// A pool is asked only by who knows the replicas as of freshFor ago. One that received nothing from the store for contactFor
-	// counts on what it may use by itself; one of which the others received nothing for silentAfter is counted on to do so.
+	// counts on what it may use by itself; one from which the others received nothing for silentAfter is counted on to do so.
 	freshFor    = int64(500 * time.Millisecond)
 	contactFor  = int64(time.Second)
 	silentAfter = time.Second

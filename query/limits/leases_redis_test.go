@@ -15,7 +15,7 @@ import (
 )
 
 // TestAdmissionOverRedis has 64 clients ask three replicas for five times a limit and more, while a real Redis is killed, frozen
-// and flushed and lines to it are cut. MARKETLOG_ADMISSION states for how long the limits of three plans are put to it side by
+// and flushed and lines to it are cut. MARKETLOG_ADMISSION says for how long the limits of three plans are put to it side by
 // side, MARKETLOG_ADMISSION_LOG the folder that keeps the logs of all that was admitted.
 func TestAdmissionOverRedis(t *testing.T) {
 	text := os.Getenv("MARKETLOG_ADMISSION")

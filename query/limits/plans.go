@@ -24,7 +24,7 @@ const (
 	FeatureMCP
 	// FeatureSQL is SQL over the API.
 	FeatureSQL
-	// FeatureDetails is the channels of the stream that state what prices are made from.
+	// FeatureDetails is the channels of the stream that say what prices are made from.
 	FeatureDetails
 )
 

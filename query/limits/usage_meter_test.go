@@ -9,7 +9,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// lossy is a log that keeps what it is given, or not, and states that it is open which.
+// lossy is a log that keeps what it is given, or not, and reports that it is unknown which.
 type lossy struct {
 	kept  []*eventsv1.UsageRecord
 	fails bool

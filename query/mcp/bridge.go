@@ -178,7 +178,7 @@ func (b *Bridge) call(ctx context.Context, m message, line []byte) ([]byte, erro
 	request.Header.Set("Accept", contentJSON)
 	request.Header.Set("Authorization", "Bearer "+b.key)
 	if version := versionOf(m.Params); mcp.IsModernProtocol(version) {
-		// Over HTTP the newer era states in headers too what a message is.
+		// Over HTTP the newer era says in headers too what a message is.
 		request.Header.Set(mcp.HeaderProtocolVersion, version)
 		for name, value := range mcp.StandardHeaders(version, mcp.MCPMethod(m.Method), m.Params) {
 			request.Header.Set(name, value)

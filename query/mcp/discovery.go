@@ -78,7 +78,7 @@ func Registration(version string) any {
 	return c
 }
 
-// wellKnown is the card of the first draft, which the specification's path has: one object that also states
+// wellKnown is the card of the first draft, which the specification's path has: one object that also says
 // how to speak and that a key is needed.
 type wellKnown struct {
 	Schema           string             `json:"$schema"`

@@ -101,7 +101,7 @@ func translate(shown *query.Error, id string) *frameError {
 }
 
 // status is that of the answer that carries the error of a tool. What a client must act on before it
-// asks again has its own; else the frame states it all, except that the newer era wants bad parameters
+// asks again has its own; else the frame has it all, except that the newer era wants bad parameters
 // to be reported by the status too.
 func (e *frameError) status(modern bool) int {
 	switch e.Code {

@@ -31,7 +31,7 @@ const (
 type Config struct {
 	// Version of the service.
 	Version string
-	// Simulated means that the numbers are invented, which every handshake states.
+	// Simulated means that the numbers are invented, which every handshake says.
 	Simulated bool
 }
 
@@ -110,7 +110,7 @@ func (d *Handler) post(c *fiber.Ctx) error {
 	case !known:
 		r.fail(http.StatusBadRequest, invalidParams("toolset must be default or full"))
 	case m.notification():
-		// Nothing is under way that one could tell of, cancel or wait for.
+		// Nothing is under way that one could report on, cancel or wait for.
 		ctx.Response.SetStatusCode(http.StatusAccepted)
 	default:
 		r.set = d.sets[set]

@@ -10,7 +10,7 @@ type recorder struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
-	// events lets it be a list of events. None goes on beyond the request: there is nothing to hear of.
+	// events lets it be a list of events. None goes on beyond the request: there is nothing to be notified of.
 	events bool
 }
 

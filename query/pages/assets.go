@@ -17,7 +17,7 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// bundle is what a page loads, as the build states.
+// bundle is what a page loads, as the build says.
 type bundle struct {
 	// Script is the page's module, Imports what it loads at once, Style its style sheet; names of files of dist.
 	Script  string   `json:"script"`

@@ -23,7 +23,7 @@ const (
 	namedHost
 )
 
-// host is whom a request was sent to, as its sender states.
+// host is whom a request was sent to, as its sender says.
 type host struct {
 	kind hostKind
 	// port is the one that the sender connected to; that of the scheme where it names none.

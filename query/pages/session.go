@@ -31,7 +31,7 @@ const (
 	ofNobody byte = 'n'
 )
 
-// session is what a cookie states.
+// session is what a cookie holds.
 type session struct {
 	kind byte
 	// id is of the key or the link; empty for ofNobody.
@@ -219,8 +219,8 @@ var errForeignHost = &query.Error{Status: http.StatusMisdirectedRequest, Code: q
 	Message: "the Host of the request is not a name of this server; add it to page.hosts, or use the address that it listens on"}
 
 // automatic reports whether a visitor gets a session without asking: the numbers are invented, and whoever asks sits at this
-// machine. A proxy before the server would make everybody sit there: it states so in a header, or speaks another version of HTTP than
-// browsers do, or the browser states that another site asks. What sends neither is not a browser, and gets no cookie.
+// machine. A proxy before the server would make everybody sit there: it says so in a header, or speaks another version of HTTP than
+// browsers do, or the browser says that another site asks. What sends neither is not a browser, and gets no cookie.
 func (u *Unit) automatic(ctx *fasthttp.RequestCtx) bool {
 	site := ctx.Request.Header.Peek("Sec-Fetch-Site")
 	return len(site) > 0 && sameSite(ctx) && u.atThisMachine(ctx)

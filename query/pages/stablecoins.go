@@ -31,7 +31,7 @@ type peg struct {
 	IsStale          bool
 }
 
-// State states what a reader must know before the numbers.
+// State reports what a reader must know before the numbers.
 func (p *peg) State() string {
 	switch {
 	case p.PegDeviation == nil:

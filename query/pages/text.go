@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// textWidth is of a terminal, unless w states otherwise.
+	// textWidth is of a terminal, unless w says otherwise.
 	textWidth = 80
 	// textRows are the coins of the table.
 	textRows = 10

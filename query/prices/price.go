@@ -34,7 +34,7 @@ type PriceBody struct {
 	Meta PriceMeta `json:"meta"`
 }
 
-// PriceData is one coin's price and what each provider states.
+// PriceData is one coin's price and what each provider reports.
 type PriceData struct {
 	Symbol       string                     `json:"symbol" doc:"Symbol of the coin, upper case"`
 	CoinID       string                     `json:"coinId"`

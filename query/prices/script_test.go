@@ -125,7 +125,7 @@ func (w *fixture) ServedWritten(context.Context) (time.Time, error) { return w.r
 // OldestPrice implements prices.History.
 func (w *fixture) OldestPrice(context.Context, time.Time) (int64, error) { return w.oldest, nil }
 
-// Restated implements prices.History over what a script states was.
+// Restated implements prices.History over what a script says was.
 func (w *fixture) Restated(_ context.Context, _, coins []string, _, _, after time.Time) (last time.Time, err error) {
 	for _, coin := range coins {
 		if at := w.restated[coin]; at.After(after) && at.After(last) {

@@ -42,7 +42,7 @@ func (s *Staleness) count(fresh views.Freshness) {
 	}
 }
 
-// Row is what one market of a provider states.
+// Row is what one market of a provider reports.
 type Row struct {
 	Provider     string   `json:"provider"`
 	Symbol       string   `json:"symbol" doc:"Symbol of the coin, upper case"`

@@ -141,7 +141,7 @@ func encodeStates(states []StreamedState, second int64) (elements []query.Channe
 	return elements, nil
 }
 
-// stateOf states why a provider is as it is, and since when as far as that is known.
+// stateOf reports why a provider is as it is, and since when as far as that is known.
 func stateOf(p *views.ProviderState) StreamedState {
 	s := StreamedState{Slug: p.Slug, Name: p.Name, Kind: p.Kind, Status: p.Status, LastSuccess: p.LastSuccess, LastError: p.LastError, Simulated: p.Simulated}
 	switch {

@@ -19,7 +19,7 @@ type Body struct {
 	Meta      query.Meta            `json:"meta"`
 }
 
-// ToolBody is the tool's form: what a model chooses a provider by. The reference view states how reading each goes.
+// ToolBody is the tool's form: what a model chooses a provider by. The reference view says how reading each goes.
 type ToolBody struct {
 	Providers []ToolProvider `json:"providers" doc:"Sorted by slug"`
 	Meta      query.Meta     `json:"meta"`

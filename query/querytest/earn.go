@@ -8,8 +8,8 @@ import (
 	"github.com/marketlog/marketlog/stream/history/rows"
 )
 
-// variant publishes a variant of an earn product, as text, as the fold states it in the minute of the clock. What hangs on
-// others follows from them, and the highest APY is the only one unless the script states more.
+// variant publishes a variant of an earn product, as text, as the fold writes it in the minute of the clock. What hangs on
+// others follows from them, and the highest APY is the only one unless the script gives more.
 func (w *Fixture) variant(text string) {
 	v := &eventsv1.EarnVariant{}
 	w.read(text, v)

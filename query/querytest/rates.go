@@ -22,7 +22,7 @@ func (w *Fixture) RateFolded(rec *eventsv1.RateRecord) {
 	w.Must(w.Yields.Apply(views.TailRecord{Offset: offset, Marked: rec}))
 }
 
-// rate publishes what a provider pays or asks, reported by itself in a pool named after its symbol unless the script states
+// rate publishes what a provider pays or asks, reported by itself in a pool named after its symbol unless the script gives
 // otherwise.
 func (w *Fixture) rate(words []string) {
 	now := w.Now.UnixNano()

@@ -104,7 +104,7 @@ func (w *pastFixture) ranked(random *rand.Rand, end time.Time) (records []minute
 		&eventsv1.MarketRecord{Mark: w.mark(end), Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano()}}})
 }
 
-// agedPrices are prices of which no more is kept than what was published since a time.
+// agedPrices are prices for which no more is kept than what was published since a time.
 type agedPrices struct {
 	views.PublishedPrices
 	since time.Time

@@ -135,7 +135,7 @@ func byOrder(a, b *rate) int {
 		strings.Compare(a.Source, b.Source), strings.Compare(a.Pool, b.Pool))
 }
 
-// narrowest is the shortest list that holds all that a filter takes; whole states that it takes all of it.
+// narrowest is the shortest list that holds all that a filter takes; whole means that it takes all of it.
 func (ix *index) narrowest(f *filter) (list []*rate, whole bool) {
 	switch {
 	case f.coin != nil:

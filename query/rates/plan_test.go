@@ -15,7 +15,7 @@ import (
 	"github.com/marketlog/marketlog/query/views"
 )
 
-// Those without a key are served as the plan Free, which looks back seven days; a longer window is cut, and the answer states so.
+// Those without a key are served as the plan Free, which looks back seven days; a longer window is cut, and the answer says so.
 func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
 	w := newFixture(t)
 	w.Run("now 2026-11-20T10:00:00Z")

@@ -200,7 +200,7 @@ func (u *Unit) toSeries(ix *index, chart views.RateChart, read views.RateSeries,
 	return s
 }
 
-// nameOf is what a provider is called; its slug where nobody states.
+// nameOf is what a provider is called; its slug where nobody says.
 func (u *Unit) nameOf(ix *index, slug string) string {
 	named := ""
 	if rates := ix.providers[slug]; len(rates) > 0 {

@@ -64,7 +64,7 @@ func codeIn(text string) string {
 	return ""
 }
 
-// refusal turns what the engine states about a statement into an answer of the API.
+// refusal turns what the engine reports about a statement into an answer of the API.
 func refusal(statement, text string, status int, code string) error {
 	number, err := strconv.Atoi(code)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestAStatementIsSentWithItsLimits(t *testing.T) {
 }
 
 // A server that is away, that does not know the user, or that is not a server is the operator's to mend: callers are asked to come again, and
-// the log states why.
+// the log says why.
 func TestAServerThatCannotBeAskedIsNoFaultOfTheStatement(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

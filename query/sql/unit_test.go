@@ -78,7 +78,7 @@ func TestStatementsAreReadInEveryForm(t *testing.T) {
 	}
 }
 
-// What the engine states is reported with its place in the statement as it was sent, in characters. The texts are the engine's own.
+// What the engine says is reported with its place in the statement as it was sent, in characters. The texts are the engine's own.
 func TestFaultsAreReportedByTheirPlace(t *testing.T) {
 	for _, c := range []struct {
 		statement, text, code string
@@ -112,7 +112,7 @@ func TestFaultsAreReportedByTheirPlace(t *testing.T) {
 			t.Errorf("%q, %q:\n got %+v\nwant %+v", c.statement, c.text, *got, c.want)
 		}
 	}
-	// An answer that began and broke off states why at its end.
+	// An answer that began and broke off says why at its end.
 	var got *query.Error
 	body := "{\"meta\":\n[\r\n__exception__\r\nTAG\r\nCode: 396. DB::Exception: Limit for result exceeded. (TOO_MANY_ROWS_OR_BYTES)\n84 TAG\r\n__exception__\r\n"
 	if err := brokenOff("SELECT 1", []byte(body), "TAG", errors.New("EOF")); !errors.As(err, &got) || got.Code != CodeSQLLimit || !strings.HasPrefix(got.Message, "Limit for result exceeded") {

@@ -124,7 +124,7 @@ func (s *state) all() []*known {
 		k := byID[reported.CoinId]
 		if k == nil {
 			peg := pegOf(coins, reported.PegType)
-			_, other := coins.ByID(reported.CoinId) // the table states that it has no peg
+			_, other := coins.ByID(reported.CoinId) // the table says that it has no peg
 			if peg == "" || other {
 				continue
 			}

@@ -104,7 +104,7 @@ func (u *Unit) answer(ctx context.Context, r *query.Request) (query.Answer, erro
 	}
 	for _, w := range u.limits.Windows(r.Budget, p, now) {
 		if w.Scope == limits.ScopeMonth {
-			w.Used = max(w.Used, logged) // what other replicas counted is in the log before this one hears of it
+			w.Used = max(w.Used, logged) // what other replicas counted is in the log before this one learns of it
 		}
 		data.Windows = append(data.Windows, Window{w.Scope, w.Limit, w.Used, max(0, w.Limit-w.Used), query.FormatTime(w.Reset.UnixNano())})
 	}

@@ -30,7 +30,7 @@ type CatalogCoin struct {
 	// Categories by the source's names, Platforms in its order.
 	Categories []string
 	Platforms  []*eventsv1.Platform
-	// CreatedAt is the source's own date, ISO 8601; empty where it states none.
+	// CreatedAt is the source's own date, ISO 8601; empty where it has none.
 	CreatedAt string
 	// Folded holds name, symbol and id as Fold writes them, one a line: what a search looks in.
 	Folded string

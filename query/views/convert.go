@@ -63,7 +63,7 @@ func (f *Rates) blend(snapshot *Snapshot, minute time.Time) []schemas.FiatRate {
 	})
 }
 
-// Conversion states values in USD in another currency.
+// Conversion expresses values in USD in another currency.
 type Conversion struct {
 	// Vs is the currency or coin in small letters, USD what one unit of it costs.
 	Vs  string

@@ -58,7 +58,7 @@ type Figures struct {
 
 	// What follows belongs to Run and Refresh.
 
-	// at is the minute up to which minutes were read, lacking states that some of them were not closed yet.
+	// at is the minute up to which minutes were read, lacking means that some of them were not closed yet.
 	at      time.Time
 	lacking bool
 	// next is the number of what was back-filled when it was read, at which time; seen the one of the last look.
@@ -66,7 +66,7 @@ type Figures struct {
 	read, looked   time.Time
 	extremes       map[string]schemas.Extremes
 	extremesBehind bool
-	// ago are the closes of long ago, by coin id, as of the day agoOf; agoBehind states that more was back-filled since.
+	// ago are the closes of long ago, by coin id, as of the day agoOf; agoBehind means that more was back-filled since.
 	ago       map[string]schemas.LongCloses
 	agoOf     time.Time
 	agoBehind bool

@@ -30,7 +30,7 @@ type LogRecord struct {
 	Segment *archive.Segment
 }
 
-// AbsentError states that the log does not have an offset of a partition, which begins at First and ends before Next.
+// AbsentError means that the log does not have an offset of a partition, which begins at First and ends before Next.
 type AbsentError struct {
 	Topic               string
 	Partition           int32
@@ -59,7 +59,7 @@ type LogSpan struct {
 // ErrSpanTooLong means that a span of the log has more records than may be read.
 var ErrSpanTooLong = errors.New("the span of the log has more records than may be read for one answer")
 
-// OffsetGapError states that neither the archive nor the brokers have some offsets.
+// OffsetGapError means that neither the archive nor the brokers have some offsets.
 type OffsetGapError = stream.OffsetGapError
 
 // errSpanEnds ends the reading of a span.

@@ -141,7 +141,7 @@ func (p *PastCurrencies) served(ctx context.Context, at time.Time) (*eventsv1.Se
 	})
 }
 
-// countsForCurrencies reports whether something that a source states may be in what is known of currencies.
+// countsForCurrencies reports whether something that a source reports may be in what is known of currencies.
 func countsForCurrencies(rec *eventsv1.ReferenceRecord) bool {
 	return rec.GetFixing() != nil || rec.GetNotice() != nil || rec.GetFetch() != nil || rec.GetStablecoin() != nil
 }

@@ -314,7 +314,7 @@ type Spot struct {
 }
 
 // Spot returns the price of a coin of a snapshot at a time of the query's clock, which all operations serve alike: the median over
-// venues until it is schemas.OwnPriceFor old, then the newest there is, of venues or of a reference source. The coin's row states
+// venues until it is schemas.OwnPriceFor old, then the newest there is, of venues or of a reference source. The coin's row says
 // the same as of the minute. It is false where nobody reports a price. A source's price is stale from StatisticsStaleAfter on.
 func (b *PriceCache) Spot(snapshot *Snapshot, coin *CatalogCoin, now time.Time) (Spot, bool) {
 	e, row := b.Entry(coin.Own), coin.Market

@@ -11,7 +11,7 @@ type Provider struct {
 	// Serves lists the countries (ISO 3166-1, two upper-case letters) that it serves, Refuses those
 	// that it does not; both empty means unknown, which counts as worldwide.
 	Serves, Refuses []string
-	// Terms is the page that states it; empty where it is unknown.
+	// Terms is the page that says it; empty where it is unknown.
 	Terms string
 	// Quoted are the public pages that quote Terms, where Terms itself was not read.
 	Quoted []string

@@ -53,7 +53,7 @@ func (r *reach) PricesSince(ctx context.Context, q views.RateQuery) (time.Time, 
 	return r.RatesSince(ctx, q)
 }
 
-// spans are the parameters that state how far back an operation looks, with the furthest that each takes.
+// spans are the parameters that say how far back an operation looks, with the furthest that each takes.
 func spans(p *query.Param) []string {
 	switch {
 	case p.Kind == query.Time && p.Name == "from":
@@ -67,7 +67,7 @@ func spans(p *query.Param) []string {
 }
 
 // No operation reads the history of rates from before what the caller's plan allows, whatever its span is called, and each
-// states what it cut off.
+// says what it cut off.
 func TestNoOperationServesRatesFromBeforeThePlan(t *testing.T) {
 	w := querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
 	for _, line := range []string{"now 2026-11-20T10:00:00Z", "rate lido lending bitcoin 2.5 interval=24h", "rated 2026-11-20T10:00:00Z"} {

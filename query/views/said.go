@@ -119,7 +119,7 @@ func (s *said) read(ctx context.Context, log PriceLog, coins []string, from, to 
 		wanted[p][id] = true
 	}
 	for _, p := range slices.Sorted(maps.Keys(wanted)) {
-		open := wanted[p] // coins of which nothing was seen that is later than what counts
+		open := wanted[p] // coins for which nothing was seen that is later than what counts
 		span := LogSpan{Topic: schemas.TopicPrices, Partition: p, From: from, To: to.Add(PublishedWithin), Most: mostSaid}
 		if _, err := log.Scan(ctx, span, func(r *kgo.Record) bool {
 			if id := string(r.Key); open[id] && s.take(r) {

@@ -36,7 +36,7 @@ type servedPrices struct {
 
 // ServedPrice is a price that a price cache gave from an instant on.
 type ServedPrice struct {
-	// From is that instant by the query's clock, Second the price's own, and Latest that of the record which states why there is no newer
+	// From is that instant by the query's clock, Second the price's own, and Latest that of the record which says why there is no newer
 	// price, else the same; all Unix nanoseconds.
 	From, Second, Latest int64
 	// Entry is nil where history must be asked for the price.
@@ -124,7 +124,7 @@ var ErrHistoryBehind = errors.New("history has not come to the price yet")
 
 // AgedOutError means that an instant lies before the one from which on all is kept that its answer is made of.
 type AgedOutError struct {
-	// Kept states what is, Since from when on, and Instead what reaches further back.
+	// Kept says what is, Since from when on, and Instead what reaches further back.
 	Kept    string
 	Since   time.Time
 	Instead string
@@ -284,7 +284,7 @@ func (b *PriceCache) kept(ctx context.Context, history PublishedPrices, coins []
 // logged is a time, Unix nanoseconds, as records of the log have theirs: in milliseconds.
 func logged(at int64) time.Time { return time.UnixMilli(at / int64(time.Millisecond)) }
 
-// join makes entries of records of coins: of the newest price of each, and of the record that states why there is no newer one.
+// join makes entries of records of coins: of the newest price of each, and of the record that says why there is no newer one.
 func join(entries map[string]*Entry, records []*eventsv1.PriceRecord, coins map[string]schemas.Coin) {
 	for _, rec := range records {
 		if p := rec.GetPrice(); p.GetReason() == "" {

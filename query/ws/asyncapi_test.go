@@ -108,7 +108,7 @@ func documented(t *testing.T) *fixture {
 	})
 }
 
-// All that the document refers to is in it, every field and every message states what it is, and its examples are of the messages
+// All that the document refers to is in it, every field and every message says what it is, and its examples are of the messages
 // that they stand by.
 func TestTheDocumentIsWhole(t *testing.T) {
 	content := documented(t).document()
@@ -166,7 +166,7 @@ func TestTheDocumentIsWhole(t *testing.T) {
 			t.Errorf("no operation receives %s", sent.example.Type)
 		}
 	}
-	// The guide states the same of codes as the document.
+	// The guide says the same of codes as the document.
 	guide, err := os.ReadFile("../../docs/stream.md")
 	if err != nil {
 		t.Fatal(err)

@@ -163,7 +163,7 @@ type demand struct {
 	readers atomic.Int64
 	// wanted has one place: a first reader came.
 	wanted chan struct{}
-	// ready means that every partition has stated how far it is since the feeding began.
+	// ready means that every partition has reported how far it is since the feeding began.
 	ready  atomic.Bool
 	stated map[int32]bool
 	// watched means that new elements will be looked for; looked is when they last were, which who sets watched may read.

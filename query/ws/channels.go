@@ -176,7 +176,7 @@ func (h *Hub) goOnChannels(s *subscriber, r *request) bool {
 	return true
 }
 
-// gapOfAll states since when nothing is sent of what a cursor has a place in, and begins with the present.
+// gapOfAll reports since when nothing is sent of what a cursor has a place in, and begins with the present.
 func (h *Hub) gapOfAll(s *subscriber, r *request, of selection) bool {
 	gaps := 0
 	for i, f := range s.channels {

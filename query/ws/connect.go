@@ -13,7 +13,7 @@ import (
 	"github.com/marketlog/marketlog/query/limits"
 )
 
-// connectParams are the query parameters by which a client states what it wants when it connects. The key is not one of them.
+// connectParams are the query parameters by which a client says what it wants when it connects. The key is not one of them.
 var connectParams = []string{"symbols", "channels", "intervalMs", "delivery", "cursor", "snapshot", "heartbeatMs", "from", "to", "speed"}
 
 // asked reads what a client asks for in the query of its request; nil if it asks for nothing. Its fault is a 400.

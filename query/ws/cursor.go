@@ -10,7 +10,7 @@ import (
 
 // position is how much of the log a reader was sent: by partition of prices.v1, the newest second (Unix) all of whose
 // prices it has. The prices of a second precede the pulse that ends it in its partition, so a position is an exact cut, the
-// same on every replica and after every restart. 0 is a partition of which nothing is known.
+// same on every replica and after every restart. 0 is a partition about which nothing is known.
 type position []int64
 
 // whole means that something is known of every partition.

@@ -312,12 +312,12 @@ func appendTime(b []byte, name string, second int64) []byte {
 	return append(append(b, query.FormatTime(second*int64(time.Second))...), '"')
 }
 
-// appendTail ends a message that bears no number.
+// appendTail ends a message that has no number.
 func appendTail(b []byte, at int64) []byte {
 	return append(append(append(b, `,"timestamp":"`...), query.FormatTime(at)...), `"}`...)
 }
 
-// appendChannel names the channel that a message is of; those of the prices bear none.
+// appendChannel names the channel that a message is of; those of the prices have none.
 func appendChannel(b []byte, name string) []byte {
 	if name == "" {
 		return b
@@ -325,7 +325,7 @@ func appendChannel(b []byte, name string) []byte {
 	return appendText(append(b, `,"channel":`...), name)
 }
 
-// gapFrame states from when to when nothing was sent of a channel: after one second, up to another.
+// gapFrame reports from when to when nothing was sent of a channel: after one second, up to another.
 func gapFrame(id, channel, reason string, since, until int64) []byte {
 	b := appendChannel(appendID(open(nil, "gap"), id), channel)
 	b = append(append(append(b, `,"reason":"`...), reason...), '"')
@@ -335,7 +335,7 @@ func gapFrame(id, channel, reason string, since, until int64) []byte {
 	return appendTail(appendTime(b, "until", until), until*int64(time.Second))
 }
 
-// liveFrame states that a feed has come to the present.
+// liveFrame reports that a feed has come to the present.
 func liveFrame(f *feed) []byte {
 	b := appendChannel(appendID(open(nil, "live"), f.id), f.of.name())
 	counted := `,"prices":`
@@ -381,7 +381,7 @@ func (f *sharedFrames) frame(key string, encode func() *encoded) *encoded {
 	return e
 }
 
-// resumedFrame states from where to where what was missed of a channel comes now: from one cursor to another.
+// resumedFrame reports from where to where what was missed of a channel comes now: from one cursor to another.
 func resumedFrame(id, channel, fromCursor, toCursor string, from, to int64, source string) []byte {
 	b := appendChannel(appendID(open(nil, "resumed"), id), channel)
 	b = fmt.Appendf(b, `,"from":%q,"to":%q,"seconds":%d,"source":%q`, fromCursor, toCursor, max(0, to-from), source)

@@ -6,7 +6,7 @@
 // epoch of the hub that made it and a sequence number that never goes back within it.
 //
 // Clients that ask for it follow other channels too, and every price: each element comes once over any number of connections,
-// whichever replica serves them, or a gap states from when to when it does not. A channel is declared by a query.Channel.
+// whichever replica serves them, or a gap says from when to when it does not. A channel is declared by a query.Channel.
 package ws
 
 import (

@@ -62,7 +62,7 @@ const (
 // typeReplay is the type of messages that change a replay.
 const typeReplay = "replay"
 
-// typeError is the type of messages that state what was wrong.
+// typeError is the type of messages that say what was wrong.
 const typeError = "error"
 
 // Answering is what messages have that answer one.
@@ -118,7 +118,7 @@ type Left struct {
 	Shadowed []string `json:"shadowed" doc:"Ids of coins left out since their symbol means another coin; they can be subscribed to by id"`
 }
 
-// Fault states what was wrong.
+// Fault says what was wrong.
 type Fault struct {
 	Code    string `json:"code" enum:"VALIDATION_ERROR,PLAN_REQUIRED,LAGGING" doc:"LAGGING: the store has not come to the cursor yet, and the connection ends; come back with it"`
 	Message string `json:"message"`
@@ -164,7 +164,7 @@ type PriceUpdate struct {
 	Placed
 }
 
-// SubscribedMessage states what is sent from here on.
+// SubscribedMessage says what is sent from here on.
 type SubscribedMessage struct {
 	Type string `json:"type"`
 	Answering
@@ -193,7 +193,7 @@ type PongMessage struct {
 	Numbered
 }
 
-// ErrorMessage states what was wrong with a message.
+// ErrorMessage says what was wrong with a message.
 type ErrorMessage struct {
 	Type string `json:"type"`
 	Answering
@@ -203,7 +203,7 @@ type ErrorMessage struct {
 	Timed
 }
 
-// ResumedMessage states that what was missed comes now.
+// ResumedMessage means that what was missed comes now.
 type ResumedMessage struct {
 	Type string `json:"type"`
 	Channelled
@@ -215,7 +215,7 @@ type ResumedMessage struct {
 	Timed
 }
 
-// LiveMessage states that the present is reached.
+// LiveMessage means that the present is reached.
 type LiveMessage struct {
 	Type string `json:"type"`
 	Channelled
@@ -226,7 +226,7 @@ type LiveMessage struct {
 	Placed
 }
 
-// GapMessage states of which time nothing is sent.
+// GapMessage says for which time nothing is sent.
 type GapMessage struct {
 	Type string `json:"type"`
 	Channelled
@@ -238,7 +238,7 @@ type GapMessage struct {
 	Placed
 }
 
-// ReplayMessage states how a replay goes on.
+// ReplayMessage says how a replay goes on.
 type ReplayMessage struct {
 	Type string `json:"type"`
 	Answering
@@ -248,7 +248,7 @@ type ReplayMessage struct {
 	Placed
 }
 
-// ReplayEndMessage states that a replay has come to its end.
+// ReplayEndMessage means that a replay has come to its end.
 type ReplayEndMessage struct {
 	Type string `json:"type"`
 	Answering
@@ -257,7 +257,7 @@ type ReplayEndMessage struct {
 	Placed
 }
 
-// HeartbeatMessage states that nothing was to be sent.
+// HeartbeatMessage means that nothing was to be sent.
 type HeartbeatMessage struct {
 	Type string `json:"type"`
 	Timed

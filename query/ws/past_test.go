@@ -159,7 +159,7 @@ func TestACursorWaitsUntilTheReplicaHasAPosition(t *testing.T) {
 	})
 }
 
-// lastGap is what a gap states.
+// lastGap is what a gap says.
 type lastGap struct{ since, until int64 }
 
 func gapOf(t *testing.T, line []byte) lastGap {
@@ -200,7 +200,7 @@ func TestWhatIsKeptNoLongerIsAGapAndNothingElse(t *testing.T) {
 	})
 }
 
-// A replay that was put in place, or a log set up anew, has another past than the cursor is of.
+// A replay that was put in place, or a log set up again, has another past than the cursor is of.
 func TestAnotherPastIsAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandoff(t, 1<<20)

@@ -145,7 +145,7 @@ func (p pricePoints) append(out []byte) []byte {
 	return out
 }
 
-// encode writes a frame of delivery all. It bears no number, since each price comes once: the cursor states how far.
+// encode writes a frame of delivery all. It has no number, since each price comes once: the cursor says how far.
 func (l *priceLine) encode(b batch) []byte {
 	out := append(open(make([]byte, 0, 160+180*b.count()), typeUpdate), `,"data":[`...)
 	return appendTail(append(b.entries.append(out), ']'), b.second*int64(time.Second))

@@ -55,7 +55,7 @@ type request struct {
 	replay *replay
 }
 
-// request checks a message; the error states what is wrong with it.
+// request checks a message; the error says what is wrong with it.
 func (h *Hub) request(m *message) (request, error) {
 	r := request{id: m.ID, unsubscribe: m.Type == "unsubscribe", named: m.Symbols != nil, delivery: m.Delivery, resume: m.Type == "resume",
 		extended: m.Delivery != "" || m.Cursor != "" || m.Snapshot != nil || m.HeartbeatMs != nil, silent: m.Snapshot != nil && !*m.Snapshot}
@@ -231,7 +231,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	s.chosen, s.whole = after, false
 	switch all := after.equal(h.all); {
 	case len(s.channels) > 0:
-		s.whole = all // its frames bear other cursors than those that all share
+		s.whole = all // its frames have other cursors than those that all share
 	case all && s.interval == 1:
 		s.chosen = nil
 	}

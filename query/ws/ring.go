@@ -177,7 +177,7 @@ func (r *ring[E]) holdsLocked(after, limit position) bool {
 const scanMost = 20_000
 
 // next finds the first second after a position, and not after a limit, that has entries which are wanted, and the position
-// after it. Without entries that states how far there are none: to the limit, or as far as was looked. It is false where memory
+// after it. Without entries that says how far there are none: to the limit, or as far as was looked. It is false where memory
 // holds them no longer.
 func (r *ring[E]) next(at, limit position, wants func(E) bool) (second int64, found []E, after position, held bool) {
 	r.mu.RLock()

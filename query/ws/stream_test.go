@@ -67,7 +67,7 @@ func (f *follower) take(r received) {
 	}
 }
 
-// market moves some of the coins and states how often each changed.
+// market moves some of the coins and says how often each changed.
 type market struct {
 	w       *fixture
 	rng     *rand.Rand

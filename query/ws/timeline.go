@@ -16,7 +16,7 @@ import (
 // it has one. Safe for concurrent use.
 type timeline interface {
 	memory
-	// code is the channel's number in cursors; name is empty for the prices, whose messages bear none.
+	// code is the channel's number in cursors; name is empty for the prices, whose messages have none.
 	code() byte
 	name() string
 	// encode writes a message of a batch.

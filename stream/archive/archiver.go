@@ -29,13 +29,13 @@ const (
 
 // Observer gets to know what an Archiver does. Its methods are called from one goroutine at a time, and are quick.
 type Observer interface {
-	// Opened states what the store has of a partition that the archiver takes over.
+	// Opened reports what the store has of a partition that the archiver takes over.
 	Opened(Catalog)
-	// Committed states that a segment was committed.
+	// Committed reports that a segment was committed.
 	Committed(Segment)
-	// Failed states that the store failed, and is tried again. The next Committed states that it works.
+	// Failed reports that the store failed, and is tried again. The next Committed means that it works.
 	Failed(error)
-	// Lost states that records [last.Next, next) of a partition left the brokers before they were archived, just before the
+	// Lost reports that records [last.Next, next) of a partition left the brokers before they were archived, just before the
 	// segment that begins at next is committed; it is called again if that fails. An error ends the archiver.
 	Lost(ctx context.Context, last Segment, next int64) error
 }
@@ -47,7 +47,7 @@ type Archiver struct {
 	Log stream.Config
 	// Store is where they go to.
 	Store Store
-	// Topics states where segments of each topic end. Only these are archived.
+	// Topics says where segments of each topic end. Only these are archived.
 	Topics map[string]Rule
 	// Schema is the digest of the descriptor set that the values are read by: what WriteSchema returned.
 	Schema string

@@ -25,7 +25,7 @@ type BucketConfig struct {
 	Bucket string
 	// Prefix begins the names of all objects, before a slash; empty: the bucket is the archive's alone.
 	Prefix string
-	// Region is what requests are signed for; empty: what the server states.
+	// Region is what requests are signed for; empty: what the server reports.
 	Region string
 	// AccessKey and SecretKey sign requests; empty: AWS_ACCESS_KEY_ID and its companions, the file of shared credentials, or the
 	// role of the machine, in this order.
@@ -154,7 +154,7 @@ func (b *Bucket) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// failure is what the failure of a request that creates an object means. Only a server's own refusal states that nothing was
+// failure is what the failure of a request that creates an object means. Only a server's own refusal says that nothing was
 // created: behind a proxy that answers for it, or a connection that broke, it may still do so.
 func failure(err error) error {
 	switch code := minio.ToErrorResponse(err).StatusCode; code {

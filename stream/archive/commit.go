@@ -16,7 +16,7 @@ import (
 	"github.com/marketlog/marketlog/stream/faults"
 )
 
-// MismatchError states that the store has a segment of the same name that holds other records: two logs or two rules
+// MismatchError means that the store has a segment of the same name that holds other records: two logs or two rules
 // write to one archive.
 type MismatchError struct{ Have, Made Segment }
 
@@ -90,7 +90,7 @@ func commitAfter(
 	return made, nil
 }
 
-// errLog states that the log could not give the records of a segment.
+// errLog means that the log could not give the records of a segment.
 var errLog = errors.New("reading the log")
 
 // write writes the file and fills in what is known of it then.

@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Rule states where segments end. It may differ between topics, but not between the archivers of one.
+// Rule says where segments end. It may differ between topics, but not between the archivers of one.
 type Rule struct {
 	// Period is the span of log time that a segment does not exceed: it ends where the running maximum of the timestamps
 	// enters another multiple of it since the Unix epoch.

@@ -1,5 +1,5 @@
 // Package archive keeps the records of the log for ever, or for as long as there is room: immutable segments, each of
-// which is a Parquet file of one partition with a sidecar that states what is in it.
+// which is a Parquet file of one partition with a sidecar that says what is in it.
 //
 // A segment is committed by its sidecar alone, which is written after the file was read back and found whole. What is
 // archived is found by listing the sidecars; nothing else is kept about it that could disagree. Segments of a partition

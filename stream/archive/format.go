@@ -107,7 +107,7 @@ func headersOf(r *kgo.Record) []byte {
 	return b
 }
 
-// errHeaders states that headers are not as headersOf writes them.
+// errHeaders means that headers are not as headersOf writes them.
 var errHeaders = errors.New("its headers cannot be read")
 
 func readHeaders(b []byte) ([]kgo.RecordHeader, error) {

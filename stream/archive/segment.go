@@ -94,7 +94,7 @@ func (s Segment) SidecarName() string { return s.Source().name(s.First) + sideca
 // maxSidecar bounds a sidecar that is read; bytes.
 const maxSidecar = 64 << 10
 
-// decodeSegment reads a sidecar. The name is where it lies, which has to be where its content states.
+// decodeSegment reads a sidecar. The name is where it lies, which has to be where its content says.
 func decodeSegment(name string, content []byte) (Segment, error) {
 	var s Segment
 	if err := json.Unmarshal(content, &s); err != nil {

@@ -121,7 +121,7 @@ func TestGroupsReadBehindTheBroker(t *testing.T) {
 	}
 }
 
-// TestALogThatIsWholeOnTheBrokerNeedsNoArchive finds the start of a log of which nothing was deleted, with a bucket that is away: a process
+// TestALogThatIsWholeOnTheBrokerNeedsNoArchive finds the start of a log from which nothing was deleted, with a bucket that is away: a process
 // that starts meanwhile reads its corrections, and makes prices. Where records were deleted, the archive is asked.
 func TestALogThatIsWholeOnTheBrokerNeedsNoArchive(t *testing.T) {
 	r := streamtest.Rand(t)

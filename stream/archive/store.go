@@ -24,7 +24,7 @@ type Reader interface {
 // Store keeps objects by names of letters, digits, dots, hyphens and slashes. Its methods are safe for concurrent use.
 type Store interface {
 	// Create writes an object that does not exist yet, whole or not at all; it is kept for good when Create returns. An error
-	// that is ErrExists states that an object has the name, which may be the one of this call where something between tried it
+	// that is ErrExists means that an object has the name, which may be the one of this call where something between tried it
 	// twice. After one that is ErrUnavailable the object may exist, or appear later; after any other one it may exist or not.
 	Create(ctx context.Context, name string, write func(io.Writer) error) error
 	// Open opens an object; an error is ErrMissing where there is none. It is read within ctx.
@@ -39,7 +39,7 @@ type Store interface {
 var (
 	ErrExists  = errors.New("an object of this name exists")
 	ErrMissing = errors.New("no object has this name")
-	// ErrUnavailable states that a store could not be asked, or its answer did not arrive: it reports nothing about any object. It is a
+	// ErrUnavailable means that a store could not be asked, or its answer did not arrive: it reports nothing about any object. It is a
 	// stream.ErrUnavailable too.
 	ErrUnavailable error = unavailableError{}
 )
@@ -49,7 +49,7 @@ type unavailableError struct{}
 func (unavailableError) Error() string { return "the store of the archive is not available" }
 func (unavailableError) Unwrap() error { return stream.ErrUnavailable }
 
-// errTooLarge states that an object is larger than what it should be can be.
+// errTooLarge means that an object is larger than what it should be can be.
 var errTooLarge = errors.New("it is larger than it can be")
 
 // read returns an object that is at most limit bytes large.

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// DamageError states that the file of a segment is not what its sidecar has.
+// DamageError means that the file of a segment is not what its sidecar has.
 type DamageError struct {
 	Segment Segment
 	Cause   error

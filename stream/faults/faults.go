@@ -50,7 +50,7 @@ type plan struct {
 	acks *os.File
 	// records is the file of all that was acknowledged, acks that of event ids.
 	records *os.File
-	// jumps is the file that states how far the clock is moved; empty: it is not.
+	// jumps is the file that says how far the clock is moved; empty: it is not.
 	jumps string
 }
 

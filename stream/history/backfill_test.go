@@ -163,7 +163,7 @@ func (s *script) run(line string) []string {
 				Open: s.number(words[4]), High: s.number(words[5]), Low: s.number(words[6]), Close: s.number(words[7]), Volume: "1", VolumeUsd: s.number(words[7]), Trades: 1}))
 		}
 		insert(s, s.store, records...)
-		// No ledger states that there are live minutes, so what they convert does not become due by itself.
+		// No ledger says that there are live minutes, so what they convert does not become due by itself.
 		if err := past.NewFold(s.store).Mark(s.Context()); err != nil {
 			s.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func TestCoverageSaysWhyAMarketWasSilent(t *testing.T) {
 	for _, gone := range []bool{false, true} { // taken off at 12:55
 		records = append(records, sourceRecord(1, &eventsv1.Listing{Venue: "okx", Symbol: "XRP-USDT", Base: "XRP", Quote: "USDT", Gone: gone, IngestTime: noon + map[bool]int64{true: 55}[gone]*aMinute}))
 	}
-	// The list states from 14:30 on that it does not trade.
+	// The list says from 14:30 on that it does not trade.
 	records = append(records, sourceRecord(1, &eventsv1.Listing{Venue: "okx", Symbol: "ETH-USDT", Base: "ETH", Quote: "USDT", IngestTime: noon}),
 		sourceRecord(2, &eventsv1.Listing{Venue: "okx", Symbol: "ETH-USDT", Base: "ETH", Quote: "USDT", Gone: true, Status: "state=suspend", IngestTime: noon + 150*aMinute}))
 	insert(t, store, records...)

@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
-// The past of DeFi is what its source reported last of a time, and states how much of our own total that source counts.
+// The past of DeFi is what its source reported last of a time, and says how much of our own total that source counts.
 func TestThePastOfDefiIsThatOfItsSource(t *testing.T) {
 	store := newStore(t)
 	midnight, day := noon-12*int64(time.Hour), 24*int64(time.Hour)

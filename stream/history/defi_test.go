@@ -269,7 +269,7 @@ func TestTheStatementsOfDefiAgreeWithTheFormulas(t *testing.T) {
 	}
 }
 
-// near states that two texts are equal, or numbers that differ in their last digits at most.
+// near reports whether two texts are equal, or numbers that differ in their last digits at most.
 func near(a, b string) bool {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)

@@ -10,7 +10,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
-// The past of the market is a sum over the coins that were reported, states how many and how much that is, and leaves out hours in
+// The past of the market is a sum over the coins that were reported, says how many and how much that is, and leaves out hours in
 // which a coin that counts is missing: the sum would fall by what was not reported.
 func TestThePastOfTheMarketIsThatOfItsLargestCoins(t *testing.T) {
 	store := newStore(t)

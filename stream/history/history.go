@@ -18,7 +18,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// Config states where ClickHouse is. With Transport set, requests go to the engine in this process.
+// Config says where ClickHouse is. With Transport set, requests go to the engine in this process.
 type Config struct {
 	// Addr is host:port of ClickHouse's HTTP interface.
 	Addr     string

@@ -19,7 +19,7 @@ type Migration struct {
 	Name    string
 }
 
-// NewerError states that the tables were migrated by a newer version of the program. Nothing was changed.
+// NewerError means that the tables were migrated by a newer version of the program. Nothing was changed.
 type NewerError struct {
 	Database string
 	// Found is the migration that the tables have, Known the last that this version knows.

@@ -40,7 +40,7 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-// Views are made anew only where they are not what this version makes.
+// Views are recreated only where they are not what this version makes.
 func TestViewsAreMadeWhenTheyDiffer(t *testing.T) {
 	store := newStore(t)
 	ids := func() map[string]string {
@@ -83,7 +83,7 @@ func TestViewsAreMadeWhenTheyDiffer(t *testing.T) {
 	}
 }
 
-// A version changes nothing of tables that a newer one has migrated, not even the views, and states which version is needed.
+// A version changes nothing of tables that a newer one has migrated, not even the views, and says which version is needed.
 func TestTablesOfANewerVersionAreRefused(t *testing.T) {
 	store := newStore(t)
 	newest := newestMigration(t)
@@ -253,7 +253,7 @@ func TestEveryViewAndColumnIsExplained(t *testing.T) {
 	}
 }
 
-// checkDescribed holds the columns of a view that takes parameters against those that its file declares: the engine keeps those, and tells by
+// checkDescribed holds the columns of a view that takes parameters against those that its file declares: the engine keeps those, and reports in
 // system.columns neither them nor their comments.
 func checkDescribed(t *testing.T, store *history.Store, call string) {
 	t.Helper()

@@ -24,7 +24,7 @@ type Part struct {
 	Rows uint64 `json:"rows"`
 }
 
-// Span is the time that the rows of a part are of, as far as its partition states: a day, a month or a year. From is zero and
+// Span is the time that the rows of a part are of, as far as its partition says: a day, a month or a year. From is zero and
 // to far ahead where the table has no partitions by time.
 func (p Part) Span() (from, to time.Time) {
 	for _, by := range []struct {

@@ -36,7 +36,7 @@ func TestQualityIsThatOfTheInputs(t *testing.T) {
 		"2026-03-02 okx BTC-USDT bitcoin 1 0 0 0 1 0 0 0 100 NULL NULL 1 1 0 2026-03-03 00:01:00.000000000")
 }
 
-// What takes how long is measured on live trades whose venue states when they happened, by the hour in which they were received.
+// What takes how long is measured on live trades whose venue reports when they happened, by the hour in which they were received.
 func TestLatencyIsThatOfLiveTrades(t *testing.T) {
 	store := newStore(t)
 	var records []logged
@@ -54,7 +54,7 @@ func TestLatencyIsThatOfLiveTrades(t *testing.T) {
 	add("okx", trade, time.Hour+time.Second, -2500*time.Microsecond, false)
 	add("okx", trade, time.Second, 40*time.Minute, true)
 	add("okx", eventsv1.TickKind_TICK_KIND_QUOTE, time.Second, time.Minute, false)
-	add("gate", trade, time.Second, 0, false) // the venue does not state
+	add("gate", trade, time.Second, 0, false) // the venue does not say
 	insert(t, store, records...)
 	checkRows(t, store, `SELECT concatWithSeparator(' ', day, toHour(hour), venue, trades, round(p50_ms), round(p95_ms), round(p99_ms), max_ms, ahead, toString(published)) FROM default.v_latency ORDER BY hour`,
 		"2026-03-01 12 okx 100 50 95 99 100 0 2026-03-01 13:01:00.000000000", "2026-03-01 13 okx 2 -2 20000 20000 20000 1 2026-03-01 14:01:00.000000000")

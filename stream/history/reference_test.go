@@ -141,7 +141,7 @@ func TestAnEventOfACoinIsAChange(t *testing.T) {
 		listed(3, func(c *eventsv1.Coin) { c.Rank = 2 }), // ranks change all the time
 		listed(4, func(c *eventsv1.Coin) { c.Name = "bitcoin" }),
 		listed(5, func(c *eventsv1.Coin) { c.Name, c.Symbol, c.Inactive = "bitcoin", "xbt", true }),
-		listed(6, func(c *eventsv1.Coin) { c.Part, c.Name = "detail", "Bitcoin" }), // another part states nothing of this one
+		listed(6, func(c *eventsv1.Coin) { c.Part, c.Name = "detail", "Bitcoin" }), // another part says nothing of this one
 		listed(7, func(c *eventsv1.Coin) { c.SourceId, c.Name = "ethereum", "Ethereum" }),
 	)
 	got, err := read.From(store).CoinEvents(t.Context(), "bitcoin", 10)

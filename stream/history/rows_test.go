@@ -174,7 +174,7 @@ func fullPrice(coin string, at int64) *eventsv1.Price {
 	}
 }
 
-// lost is a record that states why there is no price.
+// lost is a record that says why there is no price.
 func lost(coin string, at int64) *eventsv1.Price {
 	return &eventsv1.Price{CoinId: coin, Symbol: strings.ToUpper(coin), Time: at, Method: 1, Reason: "no_fresh_inputs"}
 }

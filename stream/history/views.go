@@ -27,7 +27,7 @@ var viewIntervals = []struct {
 	{"1d", "toStartOfDay", 24 * time.Hour},
 }
 
-// createViews makes all views anew, unless they are there as this version makes them: some sixty statements, at each start of a node. Those of
+// createViews recreates all views, unless they are there as this version makes them: some sixty statements, at each start of a node. Those of
 // analysts live in the default database, so that a plain client finds them without naming one.
 func (s *Store) createViews(ctx context.Context) error {
 	names, err := fs.Glob(tables.Views, "views/*.sql")
@@ -87,7 +87,7 @@ func (s *Store) viewsMade(ctx context.Context, statements []string) (found, reco
 		}
 		names = append(names, name)
 	}
-	// Databases and names are conditions of their own, so that the store looks at no others. No view bears the name of one in another database.
+	// Databases and names are conditions of their own, so that the store looks at no others. No view has the name of one in another database.
 	err = s.conn.QueryRow(ctx, "SELECT lower(hex(groupBitXorIf(sipHash64(database, name, create_table_query), engine = 'View'))), "+
 		"anyIf(comment, name = "+Literal(viewsRecord)+" AND database = "+Literal(s.cfg.Database)+") "+
 		"FROM system.tables WHERE database IN ("+Literals(databases)+") AND name IN ("+Literals(names)+")").
@@ -186,7 +186,7 @@ func Literals(list []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// LiveTable states where the candles of live prices of one length are: in which table or view, and by what expressions the number of minutes
+// LiveTable says where the candles of live prices of one length are: in which table or view, and by what expressions the number of minutes
 // that each was folded from and the start of the newest of them.
 type LiveTable struct{ Source, Minutes, Newest string }
 

@@ -29,7 +29,7 @@ type Record struct {
 
 // Snapshot is what the cache holds.
 type Snapshot struct {
-	// Records are, per coin, the last one with a price and, if newer, the one that states why there is none.
+	// Records are, per coin, the last one with a price and, if newer, the one that says why there is none.
 	Records []Record
 	// Next is, per partition, the offset below which every record is in the snapshot.
 	Next map[int32]int64
@@ -68,7 +68,7 @@ const lostSuffix = "!"
 type Range struct{ From, Next int64 }
 
 // Put keeps the records that are newer than what is kept; those of one partition are in the order of
-// the log. Covered states, per partition, of which stretch they are all that matter. It returns the
+// the log. Covered says, per partition, for which stretch they are all that matter. It returns the
 // partitions whose cache lacks what lies before that stretch, since it was flushed or never filled:
 // a reader does not take it for complete until a Put covers them from 0. An error that is
 // stream.ErrUnavailable leaves open what was kept: put the same again.

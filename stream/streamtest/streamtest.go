@@ -20,7 +20,7 @@ import (
 	"testing"
 )
 
-// The tiers of the gate. A test belongs to the embedded tier unless it states otherwise.
+// The tiers of the gate. A test belongs to the embedded tier unless it says otherwise.
 const (
 	TierEmbedded   = "embedded"
 	TierKafka      = "kafka"
@@ -117,7 +117,7 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("looking for a free port: %w", failed)
 }
 
-// freePorts returns n free ports. Another process may still take one before it is used, so callers try anew with others when their
+// freePorts returns n free ports. Another process may still take one before it is used, so callers try again with others when their
 // server ends at once.
 func freePorts(n int) ([]int, error) {
 	list := make([]int, n)

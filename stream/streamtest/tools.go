@@ -7,7 +7,7 @@ import (
 )
 
 // KafkaTool runs one of Apache Kafka's own command line tools, by its class, and returns what it prints. It skips t where
-// Java or Kafka is missing. An error states that the tool did not end with 0.
+// Java or Kafka is missing. An error means that the tool did not end with 0.
 func KafkaTool(t testing.TB, class string, args ...string) (string, error) {
 	t.Helper()
 	install := findKafka(t)

@@ -12,7 +12,7 @@ import (
 type figure struct {
 	what  string
 	value source
-	// limit is what it is measured beside, and beside states in words what that is; empty for none.
+	// limit is what it is measured beside, and beside says in words what that is; empty for none.
 	limit  source
 	beside string
 	// goal is what the ratio, or without a limit the value, should be: at least least, at most most; 0

@@ -66,7 +66,7 @@ func silent(out io.Writer, program string, arguments ...string) error {
 	return err
 }
 
-// findings are the lines that a program printed, without what the go command states of the modules that it fetches on a new machine.
+// findings are the lines that a program printed, without what the go command reports about the modules that it fetches on a new machine.
 func findings(printed string) string {
 	var found strings.Builder
 	for line := range strings.Lines(printed) {

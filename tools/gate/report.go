@@ -30,7 +30,7 @@ type result struct {
 // recordings is the tier of the tests on captured provider messages.
 const recordings = "recordings"
 
-// skipRules states which skips this machine does not forgive.
+// skipRules says which skips this machine does not forgive.
 type skipRules struct{ ci, recordings bool }
 
 // apply returns the results with every unforgiven skip turned into a failure.

@@ -105,7 +105,7 @@ func slowTests(out io.Writer) []result {
 	return slices.Concat(results, repeated(out, watched, again), take(), <-beside, <-behind)
 }
 
-// detectorCrash is what the Go runtime states where a fault was met by C code of the program itself, by its low address, on a stack that is no
+// detectorCrash is what the Go runtime says where a fault was met by C code of the program itself, by its low address, on a stack that is no
 // goroutine's: with the race detector there is no other such code but the detector's. The engine's lies in a library, far above.
 var detectorCrash = regexp.MustCompile(`(?m)^SIGSEGV: segmentation violation\nPC=0x[0-9a-f]{1,8} m=`)
 
@@ -314,7 +314,7 @@ func readEvents(in io.Reader, out io.Writer, tier string) ([]result, error) {
 		if len(line) > 0 {
 			var e event
 			if json.Unmarshal(line, &e) != nil {
-				fmt.Fprintf(out, "%s", line) // not an event: the go command states something itself
+				fmt.Fprintf(out, "%s", line) // not an event: the go command says something itself
 			} else if e.Action == "build-output" {
 				if builds[e.ImportPath] == nil {
 					builds[e.ImportPath] = new(strings.Builder)
@@ -458,7 +458,7 @@ func tierOf(known map[string]*test, name, otherwise string) string {
 	return otherwise
 }
 
-// tierOfSkip returns the tier for want of which a test states it was skipped.
+// tierOfSkip returns the tier for want of which a test says it was skipped.
 func tierOfSkip(reason, otherwise string) string {
 	if named, ok := strings.CutPrefix(reason, "tier "); ok {
 		if tier, _, ok := strings.Cut(named, ": "); ok {
@@ -471,7 +471,7 @@ func tierOfSkip(reason, otherwise string) string {
 // gistLines is how much of a failure the report repeats: a log is often kept by its end alone.
 const gistLines = 12
 
-// crash begins what the Go runtime states of a test that takes the process with it.
+// crash begins what the Go runtime says of a test that takes the process with it.
 var crash = regexp.MustCompile(`^\s*(panic: |fatal error: |unexpected fault |SIG[A-Z]+: |WARNING: DATA RACE|==\d+==)`)
 
 // gist finds the lines of a failed test that explain most: from a crash on, or else the first ones, where a test that logs little

@@ -47,7 +47,7 @@ type Field struct {
 	Type     string `json:"type,omitempty"`
 	Nullable bool   `json:"nullable,omitempty"`
 	Required bool   `json:"required,omitempty"`
-	// Resources are resolved at the end; until then words are what the page states of the field.
+	// Resources are resolved at the end; until then words are what the page says of the field.
 	Resources []string `json:"resources,omitempty"`
 	words     string
 	Fields    []Field `json:"fields,omitempty"`
@@ -145,7 +145,7 @@ func fieldOfRow(cells []string) Field {
 
 var types = regexp.MustCompile(`\b(?:string\[\]|(?:string|integer|numbers?|boolean|object|arrays?|map)\b)`)
 
-// describe reads the type of a field from the words behind its name.
+// describe reads the type of a field from the words after its name.
 func describe(f *Field, words string) {
 	f.Nullable = strings.Contains(words, "or null")
 	if strings.Contains(words, "required") {
@@ -410,7 +410,7 @@ func readParameter(p *Parameter, words string) {
 	}
 }
 
-// valuesBefore are the values that an operation before gave to a parameter of the same name, where the row states "same".
+// valuesBefore are the values that an operation before gave to a parameter of the same name, where the row says "same".
 func valuesBefore(before []Operation, name, cell string) []string {
 	if !strings.Contains(cell, "same") {
 		return nil

@@ -1,4 +1,4 @@
-// Package machine states what a figure or a proof was made on.
+// Package machine reports what a figure or a proof was made on.
 package machine
 
 import (

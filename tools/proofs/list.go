@@ -40,10 +40,10 @@ func list(w io.Writer, now time.Time) error {
 	return table.Flush()
 }
 
-// written is the line of docs/figures.md that states when the figures were measured, and of which commit.
+// written is the line of docs/figures.md that says when the figures were measured, and of which commit.
 var written = regexp.MustCompile(`(?m)^(\d{4}-\d\d-\d\d) · commit (\w+) · `)
 
-// figures adds the row of the page of figures, which states itself what it is of.
+// figures adds the row of the page of figures, which says itself what it is of.
 func figures(w io.Writer, now time.Time) {
 	text, err := os.ReadFile(filepath.Join("docs", "figures.md"))
 	match := written.FindStringSubmatch(string(text))
@@ -96,7 +96,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d.Hours()))
 }
 
-// since states how many commits changed the code beneath some folders, tests aside, and whether files of it differ from the last.
+// since reports how many commits changed the code beneath some folders, tests aside, and whether files of it differ from the last.
 func since(commit string, folders []string) string {
 	paths := append([]string{"--"}, folders...)
 	paths = append(paths, ":!*_test.go", ":!*/testdata/*", ":!*.md")

@@ -26,7 +26,7 @@ type recorded struct {
 	Shows  string    `json:"shows"`
 	Result string    `json:"result"` // passed, failed or skipped
 	Date   time.Time `json:"date"`
-	// Commit is what was checked out; Changed states that files differed from it.
+	// Commit is what was checked out; Changed means that files differed from it.
 	Commit  string `json:"commit"`
 	Changed bool   `json:"changed,omitempty"`
 	Machine string `json:"machine"`
@@ -117,7 +117,7 @@ func (r *recorded) read(events io.Reader, out io.Writer) error {
 		if len(line) > 0 {
 			var e struct{ Action, Package, Test, Output, Key, Value string }
 			if json.Unmarshal(line, &e) != nil {
-				fmt.Fprintf(out, "%s", line) // the go command states something itself
+				fmt.Fprintf(out, "%s", line) // the go command says something itself
 			}
 			switch e.Action {
 			case "output", "build-output":

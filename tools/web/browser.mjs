@@ -76,7 +76,7 @@ async function live(page, where) {
   }
 }
 
-// equals waits until the page shows a number that the API told within these seconds, to the last digit.
+// equals waits until the page shows a number that the API reported within these seconds, to the last digit.
 async function equals(page, where, selector, path, pick) {
   const told = new Set()
   let shown
@@ -232,8 +232,8 @@ async function sql(page, where, seen) {
     if (Number(await page.getAttribute(".result", "data-rows")) !== told) fault(where, `${name}: it does not say ${told} rows`)
     if (i < 4 && !told) fault(where, `${name}: found nothing`)
   }
-  // A fault is told, and its place is marked.
-  seen.quiet = true // the console tells of every 400
+  // A fault is reported, and its place is marked.
+  seen.quiet = true // the console logs every 400
   await page.fill("#query", "SELECT symbol,\n  pricee FROM v_prices LIMIT 1")
   await page.keyboard.press("Control+Enter")
   await page.waitForSelector(".fault p")

@@ -46,7 +46,7 @@ type observation struct {
 	price, cap, supply float64
 }
 
-// coinHistory is all that the log states of a coin.
+// coinHistory is all that the log has of a coin.
 type coinHistory struct {
 	candles []*eventsv1.Candle
 	// observed are the observations that were believed when they came, by source.

@@ -63,7 +63,7 @@ func (r *run) observe(rec *eventsv1.ReferenceRecord) {
 	}
 }
 
-// fold runs the processor over the minutes; keep states which observations reach it, by their number, and may change them.
+// fold runs the processor over the minutes; keep says which observations reach it, by their number, and may change them.
 // Every restarts minutes another one takes over, as after a kill.
 func (r *run) fold(keep func(n int, reported *eventsv1.CoinMarket) *eventsv1.CoinMarket, restarts int) []*eventsv1.MarketRecord {
 	r.t.Helper()

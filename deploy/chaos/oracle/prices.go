@@ -248,7 +248,7 @@ type view struct {
 	quoteUsable    bool
 	volumeUSD      float64
 	spread         float64
-	// silent states that nothing was received of it for longer than its pace allows; alive is 1 less what its age takes.
+	// silent means that nothing was received of it for longer than its pace allows; alive is 1 less what its age takes.
 	silent bool
 	alive  float64
 }
@@ -265,7 +265,7 @@ func priceOf(markets map[marketID][]marketTick, at int64) Price {
 		judge(history, at)
 		v, fresh := look(id, history, at*second)
 		if !fresh {
-			delete(markets, id) // it begins anew
+			delete(markets, id) // it starts over
 			continue
 		}
 		views = append(views, v)

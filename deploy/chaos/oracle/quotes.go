@@ -178,7 +178,7 @@ func (q *quoteFold) rateOf(a quoteAsset, at int64) *eventsv1.QuoteRate {
 	for id, history := range q.markets[a] {
 		in := lookAt(id, history, at)
 		if in == nil {
-			delete(q.markets[a], id) // it begins anew
+			delete(q.markets[a], id) // it starts over
 			continue
 		}
 		inputs = append(inputs, in)

@@ -104,7 +104,7 @@ func since[T any](list []T, from int64, at func(T) int64) []T {
 	return kept
 }
 
-// marked is a record that states which input caused it.
+// marked is a record that says which input caused it.
 type marked interface {
 	UnmarshalVT([]byte) error
 	GetMark() *eventsv1.Mark

@@ -8,7 +8,7 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// sourcePlace orders sources: what the first states counts before what others do.
+// sourcePlace orders sources: what the first reports counts before what others do.
 func sourcePlace(source string) string {
 	switch source {
 	case "coingecko":

@@ -109,7 +109,7 @@ func (ref Reference) FixingsView() View {
 	return v
 }
 
-// vote is what a source states that a dollar costs in a currency.
+// vote is what a source reports that a dollar costs in a currency.
 type vote struct {
 	source, currency string
 	units            float64
@@ -166,7 +166,7 @@ func (ref Reference) votes() []vote {
 	return list
 }
 
-// judge states which votes count.
+// judge reports which votes count.
 func (ref Reference) judge(votes []vote) {
 	var now int64
 	read, interval := map[string]int64{}, map[string]int64{}

@@ -129,7 +129,7 @@ func (m Market) Views(minutes []MarketMinute, ref Reference) MarketViews {
 	return v
 }
 
-// turnCame states that an hourly turn of a coin lies between two minutes: its row is written though nothing changed. The turns are
+// turnCame reports whether an hourly turn of a coin lies between two minutes: its row is written though nothing changed. The turns are
 // spread over the hour by the FNV-1a hash of the id.
 func turnCame(id string, before, now int64) bool {
 	h := fnv.New32a()

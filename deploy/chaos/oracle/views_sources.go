@@ -72,7 +72,7 @@ func (ref Reference) SourcesView(prices []*eventsv1.Price) View {
 	return v
 }
 
-// health writes how the requests of the week before now went, and states what that makes of a source.
+// health writes how the requests of the week before now went, and says what that makes of a source.
 func health(row Row, requests []*eventsv1.Fetch, now int64) (status string) {
 	sort.Slice(requests, func(i, j int) bool { return requests[i].Started < requests[j].Started })
 	var week, weekGood, day1, dayGood, failed uint64

@@ -64,7 +64,7 @@ var (
 	seriesTo        = chapters[len(chapters)-1].begin.Add(93 * time.Minute)
 )
 
-// shows reads a view, or what the store states of pegs.
+// shows reads a view, or what the store has of pegs.
 func (l *live) shows(name string, want oracle.View) oracle.View {
 	l.t.Helper()
 	ctx := l.t.Context()
@@ -102,7 +102,7 @@ func (l *live) compare(name string, want oracle.View) []string {
 	return oracle.CompareViews(want, l.shows(name, want))
 }
 
-// variety is what the scenario must bring about, lest a view be right for want of cases.
+// variety is what the scenario must bring about, so that no view is right for want of cases.
 var variety = []struct {
 	view, column string
 	words        []string

@@ -65,7 +65,7 @@ func reachable(listen string) string {
 	return listen
 }
 
-// MakeKey makes an API key of a plan, with a label that states what it is for.
+// MakeKey makes an API key of a plan, with a label that says what it is for.
 func (s Served) MakeKey(ctx context.Context, plan, label string) (string, error) {
 	var made operations.KeyLine
 	err := admin.CallRunning(ctx, s.admin, admin.Command{Name: "keys.create"}, admin.Start, operations.KeyInput{Plan: plan, Label: label},

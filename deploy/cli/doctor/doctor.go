@@ -171,7 +171,7 @@ func examineEngine(cfg config.Config) []Finding {
 func examineRunning(ctx context.Context, cfg config.Config, info admin.RunInfo) (found []Finding) {
 	found = append(found, Finding{"instance", "ok", fmt.Sprintf("process %d since %s", info.PID, info.Started.Format(time.RFC3339)), ""})
 	if cfg.TLS.Cert != "" && info.MetricsListen != "" {
-		info.Listen = "" // its certificate is for a name, and the metrics' address states the same
+		info.Listen = "" // its certificate is for a name, and the metrics' address says the same
 	}
 	for _, addr := range []string{info.Listen, info.MetricsListen} {
 		if addr != "" {

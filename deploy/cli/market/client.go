@@ -134,7 +134,7 @@ type refusedError struct {
 	status int
 	text   string
 	code   string        // empty where the server gave none
-	after  time.Duration // when to ask again; 0 where the server does not state
+	after  time.Duration // when to ask again; 0 where the server does not say
 }
 
 func (e *refusedError) Error() string { return e.text }

@@ -34,7 +34,7 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: request}, nil
 }
 
-// A server that hears late of the key that a command made is waited for, and is not asked so often that it takes the command for one who
+// A server that learns late of the key that a command made is waited for, and is not asked so often that it takes the command for one who
 // guesses keys.
 func TestKeyThatIsHeardOfLate(t *testing.T) {
 	for _, late := range []time.Duration{0, time.Second, 5 * time.Second, 17 * time.Second} {

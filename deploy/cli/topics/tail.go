@@ -124,7 +124,7 @@ func (t topics) tail(ctx context.Context, name string, o tailOptions) error {
 	return nil
 }
 
-// errPrinted states that as many records are printed as were asked for.
+// errPrinted means that as many records are printed as were asked for.
 var errPrinted = errors.New("printed")
 
 // tailStep is how many records a look for the newest of a partition reads first. Pulses come once a second.

@@ -93,7 +93,7 @@ var unserved = []string{
 	"RawBLOB", "Template",
 }
 
-// anyRows states which formats hold any rows.
+// anyRows says which formats hold any rows.
 const anyRows = " Any rows fit into Parquet, ArrowStream, JSONEachRow and CSVWithNames."
 
 // permitFormat refuses a format that is not served; its name counts in any letter case.

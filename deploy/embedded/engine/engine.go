@@ -117,7 +117,7 @@ const configuration = `<clickhouse>
 
 // emptyStdin makes descriptor 0 one that holds nothing. At each INSERT the library does as ClickHouse's own command does: it makes standard
 // input one that does not wait, takes a megabyte of what is there for rows, and makes it wait again. So it took what was meant for others, and a
-// read that began anew meanwhile failed with EAGAIN.
+// read that was restarted meanwhile failed with EAGAIN.
 func emptyStdin() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

@@ -34,7 +34,7 @@ func newException(text string) *Exception {
 	return &Exception{Code: code, Message: text}
 }
 
-// place is where the parser states that it failed, in bytes from 1, and the column of that where it gives one.
+// place is where the parser says that it failed, in bytes from 1, and the column of that where it gives one.
 var place = regexp.MustCompile(`(position |line 1, col(?:umn)? )(\d+)`)
 
 // intoPipe is what is added to a SELECT: see intoFile.

@@ -16,7 +16,7 @@ import (
 //go:embed pins.txt
 var pins string
 
-// ErrNoLibrary means that the engine's shared library is not on this machine. The wrapped text states what to run.
+// ErrNoLibrary means that the engine's shared library is not on this machine. The wrapped text says what to run.
 var ErrNoLibrary = errors.New("the ClickHouse engine library is missing")
 
 // Find returns the path of the engine's shared library: configured, if it is not empty, else the pinned version in

@@ -23,7 +23,7 @@ import (
 // tested formats take a third of them.
 const longRows = 3_000_000
 
-// In every format the engine has, an answer is the same bytes as the engine's own single result, or an error that states which
+// In every format the engine has, an answer is the same bytes as the engine's own single result, or an error that says which
 // formats to use.
 func TestEveryFormatIsWhole(t *testing.T) {
 	e := openEngine(t)

@@ -173,7 +173,7 @@ func (c *conn) start(fn call, sql, format string, params []param) (*result, erro
 	return c.check(fn(c.handle, sqlAt, sqlLen, formatAt, formatLen, np, nl, vp, vl, uintptr(len(params))))
 }
 
-// class states what a statement does, judged by the engine's own parser (chdb_query_class of chdb.h).
+// class says what a statement does, judged by the engine's own parser (chdb_query_class of chdb.h).
 type class uint32
 
 const (

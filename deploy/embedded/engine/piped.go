@@ -106,7 +106,7 @@ func (s *piped) begin() error {
 	return nil
 }
 
-// firsts and buffers are used again: made anew, they would have most statements collect garbage, which costs more than a short one.
+// firsts and buffers are reused: allocated each time, they would have most statements collect garbage, which costs more than a short one.
 var (
 	firsts  = sync.Pool{New: func() any { return new([firstBytes]byte) }}
 	buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}

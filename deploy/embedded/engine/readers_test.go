@@ -25,7 +25,7 @@ func TestEveryFormatIsReadByAnotherParser(t *testing.T) {
 	readEveryFormat(t, 0, 70_000)
 }
 
-// The same of answers that are long: 200,000 rows, or as many as MARKETLOG_FORMAT_ROWS states.
+// The same of answers that are long: 200,000 rows, or as many as MARKETLOG_FORMAT_ROWS says.
 func TestLongAnswersAreReadByOtherParsers(t *testing.T) {
 	rows := 100_000
 	if text := os.Getenv("MARKETLOG_FORMAT_ROWS"); text != "" {

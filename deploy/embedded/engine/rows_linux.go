@@ -23,7 +23,7 @@ func holdRows(rows io.Reader) (path string, free func(), err error) {
 	return descriptorPath(uintptr(fd)), func() { _ = file.Close() }, nil
 }
 
-// descriptorPath is a path by which this process can open a descriptor of its own anew.
+// descriptorPath is a path by which this process can reopen a descriptor of its own.
 func descriptorPath(fd uintptr) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
 // widen asks for a pipe of so many bytes; a smaller one works too.

@@ -26,7 +26,7 @@ func holdRows(rows io.Reader) (path string, free func(), err error) {
 	return file.Name(), free, nil
 }
 
-// descriptorPath is a path by which this process can open a descriptor of its own anew.
+// descriptorPath is a path by which this process can reopen a descriptor of its own.
 func descriptorPath(fd uintptr) string { return fmt.Sprintf("/dev/fd/%d", fd) }
 
 // widen does nothing: the size of pipes cannot be chosen here.

@@ -54,7 +54,7 @@ func (r rules) taken() string {
 	return "name != 'output_format_schema' AND (name IN (" + strings.Join(slices.Compact(names), ", ") + ") OR " + strings.Join(conditions, " OR ") + ")"
 }
 
-// showSettings makes a statement see in the column readonly of system.settings which settings may be given here. The engine states that none may: to
+// showSettings makes a statement see in the column readonly of system.settings which settings may be given here. The engine reports that none may: to
 // it they are fixed when a connection is opened. Drivers look there, and refuse to send what they find read-only: clickhouse-connect, by which
 // dbt works, does not connect.
 func (r rules) showSettings(sql string) string {

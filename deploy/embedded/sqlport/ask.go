@@ -63,7 +63,7 @@ func (r *Reader) Ask(ctx context.Context, client string, parameters url.Values, 
 	return r.refusal(http.StatusServiceUnavailable, 236, "ABORTED", "the process that ran the statement ended"+r.why(c)+"; it is started again with the next one"), nil
 }
 
-// notReady states that a statement was not run, and the remedy.
+// notReady reports that a statement was not run, and the remedy.
 func notReady(err error) string { return err.Error() + "; the statement was not run: send it again" }
 
 // refusal is an answer of this process's own, in the form of the engine's.

@@ -67,7 +67,7 @@ func TestTheKnownAskUnderTheirOwnLimits(t *testing.T) {
 			t.Errorf("%s: got %d, code %q, %v: %.300s\nwant %d, code %q: %s", c.statement, status, code, err, text, c.status, c.code, c.want)
 		}
 	}
-	// What is too long is refused, or breaks off where it has begun, and states why; nobody lifts a limit.
+	// What is too long is refused, or breaks off where it has begun, and says why; nobody lifts a limit.
 	for _, more := range [][]string{nil, {"max_result_rows", "1000000"}} {
 		status, _, text, err := i.askKnown(t, in("CSV", more...), "SELECT number FROM numbers(200000)")
 		if status == http.StatusOK && err == nil || !strings.Contains(text[max(0, len(text)-500):], "TOO_MANY_ROWS_OR_BYTES") {

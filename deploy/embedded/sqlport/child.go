@@ -22,7 +22,7 @@ import (
 const (
 	// childVariable holds, in the environment of a child, its options.
 	childVariable = "MARKETLOG_SQL_CHILD"
-	// confinedVariable states that the child is confined already, and how.
+	// confinedVariable says that the child is confined already, and how.
 	confinedVariable = "MARKETLOG_SQL_CONFINED"
 	// controlFD is where the child finds its control socket.
 	controlFD = 3
@@ -33,7 +33,7 @@ const (
 	columnCache = 64 << 20
 	// allocatorOptions are those of the engine's allocator, jemalloc. The limit of the operating system counts address space that
 	// is mapped, not memory that is used: what statements gave back must be unmapped, or a few long answers that are broken off in
-	// a row reach the limit with a third of it in use. Unmapping sooner than jemalloc does by itself makes each statement map anew
+	// a row reach the limit with a third of it in use. Unmapping sooner than jemalloc does by itself makes each statement map again
 	// what the one before it gave back.
 	allocatorOptions = "JE_MALLOC_CONF=retain:false"
 )

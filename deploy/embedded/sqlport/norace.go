@@ -2,5 +2,5 @@
 
 package sqlport
 
-// memoryLimited states that the operating system bounds the memory of the SQL process.
+// memoryLimited means that the operating system bounds the memory of the SQL process.
 const memoryLimited = true

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine limits this process, and then starts the program anew inside of the limits: Landlock binds the thread that asks
+// confine limits this process, and then restarts the program inside the limits: Landlock binds the thread that asks
 // for it and what that thread executes. It returns only with an error, or where the kernel has no Landlock: then the
 // memory is limited and nothing else.
 func confine(o childOptions) error {

@@ -135,7 +135,7 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 		limit = r.opt.Known.Time
 		a.ends = time.Now().Add(limit + overTime)
 	}
-	// The child is asked to end the statement, and is not hung up on: its answer states when it has ended.
+	// The child is asked to end the statement, and is not hung up on: its answer says when it has ended.
 	request, err := http.NewRequest(q.Method, "http://sql"+to+"/?"+q.URL.RawQuery, bytes.NewReader(body))
 	if err != nil {
 		r.refuse(w, http.StatusBadRequest, 36, "BAD_ARGUMENTS", err.Error())
@@ -199,10 +199,10 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 	}
 }
 
-// buffers are used again: made anew for each statement, they would be most of the garbage that the server collects for it.
+// buffers are reused: allocated for each statement, they would be most of the garbage that the server collects for it.
 var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
-// why states how c ended, if that is known by now.
+// why reports how c ended, if that is known by now.
 func (r *Reader) why(c *child) string {
 	select {
 	case <-c.ended:

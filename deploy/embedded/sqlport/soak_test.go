@@ -19,7 +19,7 @@ import (
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
-// soakVariable states how long TestRandomStatements asks; a few seconds otherwise.
+// soakVariable says how long TestRandomStatements asks; a few seconds otherwise.
 const soakVariable = "MARKETLOG_SOAK"
 
 var learn = flag.Bool("learn", false, "add the calls that TestRandomStatements found answered to testdata/calls.txt")

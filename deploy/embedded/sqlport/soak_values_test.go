@@ -106,7 +106,7 @@ var (
 	documentedQuery    = regexp.MustCompile("(?s)```sql[^\n]*\n(.*?)```")
 )
 
-// documented reads what the engine states of its functions: the arguments of each, and the statements that it gives as examples.
+// documented reads what the engine reports about its functions: the arguments of each, and the statements that it gives as examples.
 func documented(e *engine.Engine) (signatures map[string][]argument, examples []string, err error) {
 	text, err := e.Ask("SELECT name, arguments, examples FROM system.functions", "JSONCompactEachRow")
 	if err != nil {

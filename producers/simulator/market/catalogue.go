@@ -201,7 +201,7 @@ func (n *Coin) CirculatingAt(t int64) float64 {
 // TotalAt is what exists of it.
 func (n *Coin) TotalAt(t int64) float64 { return max(n.total, n.CirculatingAt(t)) }
 
-// Listed states whether sources list the coin at a time.
+// Listed reports whether sources list the coin at a time.
 func (n *Coin) Listed(t int64) bool { return n.Born <= t && !n.Gone }
 
 // VolumeOf is what is traded of it in 24 hours at a price, in USD.

@@ -260,7 +260,7 @@ func (c *Catalogue) quoteUnits() []QuoteUnit {
 		QuoteUnit{"sats", func(t int64) float64 { return bitcoin.At(t) / 1e8 }})
 }
 
-// Pegged states which currency a stablecoin aims at, empty for what is not one.
+// Pegged reports which currency a stablecoin aims at, empty for what is not one.
 func (n *Coin) Pegged() string {
 	if n.Kind != schemas.KindStablecoin {
 		return ""

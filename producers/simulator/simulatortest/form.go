@@ -184,7 +184,7 @@ func holders(traits map[string]*Trait, path string) int {
 	return 0
 }
 
-// inList states that a path is a further element of a recorded list of plain values.
+// inList reports whether a path is a further element of a recorded list of plain values.
 func inList(traits map[string]*Trait, path string) bool {
 	i := strings.LastIndexByte(path, '[')
 	return i >= 0 && strings.HasSuffix(path, "]") && traits[path[:i]+"[0]"] != nil && traits[path[:i]].types["array"] > 0 &&

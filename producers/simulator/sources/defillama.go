@@ -37,7 +37,7 @@ type protocol struct {
 	place          int
 	name, category string
 	coin           *market.Coin // nil if it has none
-	// locked is worth what its walk states, shared out to chains.
+	// locked is worth what its walk has, shared out to chains.
 	locked *market.Path
 	on     []int // places in chains
 	shares []float64
@@ -219,7 +219,7 @@ func (p *protocol) slug() string {
 
 func change(now, before float64) float64 { return 100 * (now/before - 1) }
 
-// counts states that what is locked in a protocol is in the sums over all: exchanges hold it for others, and what liquid staking
+// counts reports whether what is locked in a protocol is in the sums over all: exchanges hold it for others, and what liquid staking
 // gives out for it is locked in other protocols again.
 func (p *protocol) counts(t int64) bool {
 	return p.born <= t && p.category != "CEX" && p.category != "Liquid Staking"

@@ -17,7 +17,7 @@ import (
 	"github.com/marketlog/marketlog/producers/simulator/simulatortest"
 )
 
-// sourceLikeness states what the answers of a source are to look like: bodies that were recorded where there are
+// sourceLikeness says what the answers of a source are to look like: bodies that were recorded where there are
 // some, else those of testdata, which were written after the provider's documentation.
 type sourceLikeness struct {
 	source, get string

@@ -351,7 +351,7 @@ func (p *pool) at(t int64) poolState {
 	return s
 }
 
-// swings states that the strategy can lose.
+// swings reports whether the strategy can lose.
 func (p *pool) swings() bool {
 	swinging := []string{"Yield Aggregator", "Onchain Capital Allocator", "Risk Curators"}
 	return slices.Contains(swinging, p.project.category) && p.seed.At(4)%9 == 0

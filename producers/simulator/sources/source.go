@@ -27,11 +27,11 @@ type Source struct {
 	// Requests may be made within Per; 0 means no limit.
 	Requests int
 	Per      time.Duration
-	// Metered states that Config.SourceRequests replaces the limit.
+	// Metered means that Config.SourceRequests replaces the limit.
 	Metered bool
-	// Tagged states that answers carry an ETag, and that one which has not changed is answered with 304.
+	// Tagged means that answers carry an ETag, and that one which has not changed is answered with 304.
 	Tagged bool
-	// MaxAge is for how long an answer may be kept, as Cache-Control states; 0 sets no header.
+	// MaxAge is for how long an answer may be kept, as Cache-Control says; 0 sets no header.
 	MaxAge time.Duration
 
 	// Routes are handlers by patterns of http.ServeMux, with the paths of the provider's host.
@@ -110,7 +110,7 @@ func (r *Reference) Now() time.Time {
 // root is the provider's host.
 func (s *Source) root() string { return "/" + s.Slug }
 
-// Config states of which market sources answer.
+// Config says of which market sources answer.
 type Config struct {
 	World *market.World
 	Clock provider.Clock
@@ -240,7 +240,7 @@ func (r *Reference) serve(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(response.body.Bytes())
 }
 
-// answer keeps what a handler states until its state is known.
+// answer keeps what a handler says until its state is known.
 type answer struct {
 	header http.Header
 	status int

@@ -319,7 +319,7 @@ var binanceIntervals = map[string]time.Duration{
 	"1d": 24 * time.Hour, "3d": 3 * 24 * time.Hour,
 }
 
-// binanceWeight is what the documentation states that a request takes.
+// binanceWeight is what the documentation says that a request takes.
 func binanceWeight(r *http.Request) int {
 	query := r.URL.Query()
 	named := 0

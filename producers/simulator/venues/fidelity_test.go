@@ -15,7 +15,7 @@ import (
 	"github.com/marketlog/marketlog/producers/simulator/simulatortest"
 )
 
-// fidelityCase states which recorded messages the simulator's are to look like. A venue adds rows here.
+// fidelityCase says which recorded messages the simulator's are to look like. A venue adds rows here.
 type fidelityCase struct {
 	venue string
 	// file is below MARKETLOG_RECORDINGS. Its framing is recognized by its form: sessions and samples as JSON

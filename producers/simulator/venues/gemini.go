@@ -98,7 +98,7 @@ func geminiReceive(c *Conn, message []byte) {
 	answer(http.StatusOK, "")
 }
 
-// geminiTrade states in "m" whether the buyer was the maker.
+// geminiTrade says in "m" whether the buyer was the maker.
 func geminiTrade(b []byte, m *market.Market, t market.Trade) []byte {
 	b = strconv.AppendInt(append(b, `{"E":`...), t.Time, 10)
 	b = append(append(b, `,"s":"`...), m.Symbol...)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config states which venues are served, and of which market.
+// Config says which venues are served, and of which market.
 type Config struct {
 	World *market.World
 	Clock provider.Clock

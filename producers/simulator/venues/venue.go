@@ -75,7 +75,7 @@ type Channel struct {
 }
 
 // Limits are what the venue's documentation allows a client; beyond them it is refused (429) or
-// disconnected, as Excess states. A zero means no limit.
+// disconnected, as Excess says. A zero means no limit.
 type Limits struct {
 	// Connects may be made within ConnectsPer.
 	Connects    int

@@ -24,7 +24,7 @@ type passStart struct {
 	closed time.Time
 }
 
-// foldedPart is what past_folds states of a part.
+// foldedPart is what past_folds has of a part.
 type foldedPart struct {
 	stamp  uint64
 	quotes []string
@@ -155,5 +155,5 @@ func writeNumber(h hash.Hash64, n uint64) {
 	_, _ = h.Write(b[:]) // never fails
 }
 
-// NeverLive is what the view live_closed states where there never was a live minute.
+// NeverLive is what the view live_closed says where there never was a live minute.
 var NeverLive = time.Date(2106, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -40,7 +40,7 @@ const foldStarts = 30_000
 // Any number of them may work on one store; a PastFold itself is used by one goroutine.
 type Fold struct {
 	store *history.Store
-	// idle states that at the sign seen nothing was due, and wakes when the first candle ends that waits for live minutes.
+	// idle means that at the sign seen nothing was due, and wakes when the first candle ends that waits for live minutes.
 	idle  bool
 	seen  passStart
 	wakes int64

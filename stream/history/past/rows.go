@@ -22,7 +22,7 @@ type partKey struct {
 	slot int64
 }
 
-// wholePast means all parts: its mark states that any of them may have changed.
+// wholePast means all parts: its mark says that any of them may have changed.
 var wholePast = partKey{coinID: "*"}
 
 // partOf finds the part that a candle lies in; false for one of a length that is not folded.

@@ -28,7 +28,7 @@ func (r Reader) parts(ctx context.Context, coinID string, interval time.Duration
 	p.minutesFrom = to.UTC().Add(interval - time.Nanosecond).Truncate(interval).Add(-2 * interval)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		// Before the live candles: so none is missing of those that it states are there.
+		// Before the live candles: so none is missing of those that it says are there.
 		if p.closed, err = r.ClosedUntil(ctx); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (r Reader) KnownTicks(ctx context.Context, ids []schemas.EventID, since tim
 	return nil
 }
 
-// DoubtedMarkets hands to visit each market whose ticks were resolved to no coin since a time because it bears a coin's symbol and not its
+// DoubtedMarkets hands to visit each market whose ticks were resolved to no coin since a time because it has a coin's symbol and not its
 // price, with when its last such tick was received.
 func (r Reader) DoubtedMarkets(ctx context.Context, since time.Time, visit func(venue, symbol string, at time.Time)) error {
 	rows, err := r.store.Conn().Query(ctx, "SELECT venue, symbol, max(ingest_time) FROM ticks WHERE coin_id = '' AND day >= toDate(?) AND ingest_time > toDateTime64(?, 3, 'UTC') AND bitAnd(flags, ?) != 0 GROUP BY venue, symbol",

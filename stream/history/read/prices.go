@@ -20,7 +20,7 @@ import (
 const recentPrices = 2 * 24 * time.Hour
 
 // LatestPrices reads, per coin, its last record with a price and, if there is a newer one, the record
-// that states why there is none; of the coins that are known to the caller it reads nothing. Marks name the record of ticks.v1
+// that says why there is none; of the coins that are known to the caller it reads nothing. Marks name the record of ticks.v1
 // that caused it.
 func (r Reader) LatestPrices(ctx context.Context, known []string) ([]*eventsv1.PriceRecord, error) {
 	var newest time.Time

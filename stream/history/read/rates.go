@@ -15,7 +15,7 @@ import (
 	"github.com/marketlog/marketlog/stream/history"
 )
 
-// RateQuery states which rates are read, and of when. Rates that another source reports itself (shadowed), and those of no coin
+// RateQuery says which rates are read, and of when. Rates that another source reports itself (shadowed), and those of no coin
 // or category, are never among them.
 type RateQuery struct {
 	// CoinIDs, Categories and Providers are any of which; nil for all.

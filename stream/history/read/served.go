@@ -17,7 +17,7 @@ import (
 const servedSoon = 10 * time.Minute
 
 // ServedPrices is how far prices.v1 had been read at an instant by any process that answered: by partition the offset in ticks.v1 of what
-// caused the newest record. A partition of which nothing had been read is not among them. Nil means that nothing is recorded of the
+// caused the newest record. A partition from which nothing had been read is not among them. Nil means that nothing is recorded of the
 // instant or before.
 type ServedPrices map[int32]int64
 

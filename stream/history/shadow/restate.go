@@ -129,7 +129,7 @@ func (r *restater) restatedSQL(sl slice) string {
 
 func (r *restater) key() string { return strings.Join(r.shape.key, ", ") }
 
-// digestSQL is a hash of what a row states, whichever place and version made it.
+// digestSQL is a hash of what a row has, whichever place and version made it.
 func (r *restater) digestSQL() string {
 	return "sipHash128(" + strings.Join(r.content(), ", ") + ")"
 }
@@ -281,7 +281,7 @@ func isList(kind string) bool {
 // said is what a row has in one column.
 type said struct {
 	name, text string
-	// list is a column of which no value is kept, only whether it differs.
+	// list is a column for which no value is kept, only whether it differs.
 	list, null bool
 }
 
@@ -307,7 +307,7 @@ func (r *restater) said(texts []string) (all []said) {
 	return all
 }
 
-// saidByPrice is what a recorded price states, in the order of its fields.
+// saidByPrice is what a recorded price has, in the order of its fields.
 func saidByPrice(record string) (all []said) {
 	price := &eventsv1.Price{}
 	if err := price.UnmarshalVT([]byte(record)); err != nil {

@@ -20,7 +20,7 @@ func (t Tables) Create(ctx context.Context, table string, generation uint32) (uu
 	return t.store.TableID(ctx, shadow)
 }
 
-// Drop drops whichever table bears the shadow's name: the rebuilt one if the replay was
+// Drop drops whichever table has the shadow's name: the rebuilt one if the replay was
 // given up, after the exchange the old one.
 func (t Tables) Drop(ctx context.Context, table string, generation uint32) error {
 	shadow := table + history.ShadowSuffix(generation)
@@ -43,13 +43,13 @@ func (t Tables) Exchange(ctx context.Context, table string, generation uint32, u
 	return nil
 }
 
-// shape is what a table's definition states.
+// shape is what a table's definition has.
 type shape struct {
 	// key is what a row is known by.
 	key, columns []string
 	// types are those of the columns.
 	types []string
-	// at is the column that rows are kept by, and that states when they were caused; slice the one of the key that is a time.
+	// at is the column that rows are kept by, and that says when they were caused; slice the one of the key that is a time.
 	// A table of the newest rows has no such one.
 	at, slice string
 	// values are expressions of the columns that are never NULL.

@@ -195,7 +195,7 @@ func saidOf(columns, texts []string) []said {
 	return values
 }
 
-// withdrawn is the column of a table that states whether a row is not a statement any more: its source took back what it had stated.
+// withdrawn is the column of a table that says whether a row is not a statement any more: its source took back what it had stated.
 const withdrawn = "withdrawn"
 
 // state sets the kind and the values: of a row that was taken back those before, of one that was stated again those after.

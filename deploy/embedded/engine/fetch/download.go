@@ -135,7 +135,7 @@ func (d *download) try(ctx context.Context) error {
 	return nil
 }
 
-// stalled states that the watchdog ended a request, where the error says that it was ended.
+// stalled reports that the watchdog ended a request, where the error says that it was ended.
 func stalled(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errStalled) {
 		return errStalled
