@@ -221,6 +221,9 @@ func ParseTime(text string) (at time.Time, fault string) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		if at, err = time.Parse(time.DateOnly, text); err != nil {
+			if strings.Contains(text, " ") { // what a + in a query means
+				return at, "must be an ISO 8601 time with a zone, such as 2026-01-31T12:00:00Z, or a date; in a query the + of a zone is written %2B"
+			}
 			return at, "must be an ISO 8601 time with a zone, such as 2026-01-31T12:00:00Z, or a date"
 		}
 	}

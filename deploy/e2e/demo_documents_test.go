@@ -3,9 +3,11 @@ package e2e
 import (
 	"context"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/deploy/admin"
+	"github.com/marketlog/marketlog/docs"
 )
 
 // Each command that README.md and the pages of daily use show as shell works as it is written, against a running instance.
@@ -86,5 +89,44 @@ func TestDemoMetricsAreOnThePageOfOperations(t *testing.T) {
 		if !slices.Contains(measured, name) && !slices.Contains(late, name) {
 			t.Errorf("docs/operations.md describes %s, which a running instance does not have", name)
 		}
+	}
+}
+
+// servedLink is a link of a guide, by where it leads.
+var servedLink = regexp.MustCompile(`\]\(([^)#\s]+)[^)\s]*\)`)
+
+// What a guide that is served links to on this server is served too.
+func TestDemoServesWhatItsGuidesLinkTo(t *testing.T) {
+	d := runningDemo(t)
+	files, err := fs.Glob(docs.Files, "*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := fs.Glob(docs.Files, "*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	for _, file := range append(files, folders...) {
+		text := d.text(t, "/docs/"+file, "text/markdown; charset=utf-8")
+		for _, link := range servedLink.FindAllSubmatch(text, -1) {
+			to := string(link[1])
+			if strings.Contains(to, "://") || asked[path.Join(path.Dir(file), to)] {
+				continue
+			}
+			at := path.Join(path.Dir(file), to)
+			asked[at] = true
+			response, err := d.do(http.MethodGet, "/docs/"+at, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				t.Errorf("%s links to %s: /docs/%s answers %d", file, to, at, response.StatusCode)
+			}
+		}
+	}
+	if len(asked) < 150 {
+		t.Errorf("%d files are linked to, want more", len(asked))
 	}
 }

@@ -93,8 +93,8 @@ func TestEarnProductsAsOfAnInstantAreThoseOfItsMinute(t *testing.T) {
 	}
 	before := begin.Add(-time.Hour).Format(time.RFC3339)
 	for path, want := range map[string]string{
-		"/api/v1/earn/products?asOf=" + before:                                               `200 "products":[] "total":0`,
-		"/api/v1/earn/benchmark?asOf=" + before:                                              "404 NOT_FOUND",
+		"/api/v1/earn/products?asOf=" + before:                                               "410 AGED_OUT availableFrom 2026-01-05T22:31:00.000Z",
+		"/api/v1/earn/benchmark?asOf=" + before:                                              "410 AGED_OUT availableFrom",
 		"/api/v1/earn/benchmark?asOf=" + w.Now.Add(time.Hour).Format(time.RFC3339):           "400 VALIDATION_ERROR asOf",
 		"/api/v1/earn/products?asOf=" + begin.Add(10*time.Minute).Format(time.RFC3339) + "x": "400 VALIDATION_ERROR asOf",
 	} {

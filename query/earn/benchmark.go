@@ -102,10 +102,7 @@ func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer
 		return query.Answer{}, err
 	}
 	past := r.Has("asOf")
-	switch {
-	case s.time == 0 && past:
-		return query.Answer{}, query.NotFound("there were no earn products at %s", query.FormatTime(at.UnixNano()))
-	case s.time == 0:
+	if s.time == 0 {
 		return query.Answer{}, query.Starting("there are no earn products yet")
 	}
 	all, err := u.fixed(ctx, at, past)

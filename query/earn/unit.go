@@ -84,7 +84,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 				{Name: "history_days", Kind: query.Integer, Default: "30", Min: 1, Max: maxDays, Doc: "Days of history. The plan may allow less; meta.clamped is then set."},
 				asOfParam,
 			},
-			Body: BenchmarkBody{}, NotFound: true, Handle: u.getBenchmark,
+			Body: BenchmarkBody{}, Handle: u.getBenchmark,
 		},
 		{
 			Method: http.MethodGet, Path: "/api/v1/earn/products", ID: "listEarnProducts", Tool: "list_earn_products", Tag: tag,
@@ -126,7 +126,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 
 var (
 	coinParam     = query.CoinParam("symbol", query.Query, "USDC")
-	asOfParam     = query.AsOfParam("Point in time. It has what minutes had that had ended a minute before; default: now.")
+	asOfParam     = query.AsOfParam("Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.")
 	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
 )
 

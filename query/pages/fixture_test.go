@@ -86,8 +86,9 @@ var operations = map[string]struct {
 
 var guidesOfTest = fstest.MapFS{
 	"README.md": {Data: []byte("# Documentation\n\n| Page | Answers |\n|---|---|\n| [rest.md](rest.md#a) | paths |\n")},
-	"rest.md": {Data: []byte("# REST\n\nThe map of [all](README.md) paths. More.\n\n## Any section\n\nSee [why](decisions/0001.md), [code](../main.go), [there](https://example.com/x), [gone](gone.md), [below](#any-section), " +
+	"rest.md": {Data: []byte("# REST\n\nThe map of [all](README.md) paths. More.\n\n## Any section\n\nSee [why](decisions/0001.md), [second](decisions/0002.md), [hours](queries/01-hours.sql), [code](../main.go), [there](https://example.com/x), [gone](gone.md), [below](#any-section), " +
 		"[evil](javascript:alert(1)).\n\n<img src=x onerror=alert(1)>\n\n```sh\ncurl \"<x>\"\n```\n")},
+	"decisions/0002.md":    {Data: []byte("# 0002 Second\n\nSee [rest](../rest.md), [code](../../main.go), [hours](../queries/01-hours.sql).\n")},
 	"CHANGELOG.md":         {Data: []byte("# Changelog\n\nOld.\n")},
 	"queries/02-later.sql": {Data: []byte("-- Later\nSELECT 2 FROM v_prices\n")},
 	"queries/01-hours.sql": {Data: []byte("-- Bitcoin by the hour\n--\n-- Columns: start.\nSELECT start FROM v_candles_1h\n")},

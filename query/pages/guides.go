@@ -26,12 +26,15 @@ type guide struct {
 	// Name is that of its address, Title its heading, About its first sentence.
 	Name, Title, About string
 	source             []byte
+	// plain is the source as it is served.
+	plain []byte
 	// rendered is made at the first look.
 	rendered func() (template.HTML, error)
 }
 
-// guides are the pages of the documentation: index is the first, which lists them.
+// guides are the pages of the documentation: index is the first, which lists those in all; byName has those in folders too.
 type guides struct {
+	files  fs.FS
 	index  *guide
 	all    []*guide
 	byName map[string]*guide
@@ -45,17 +48,24 @@ const (
 // unread are not guides for those who use the program.
 var unread = map[string]bool{"CHANGELOG": true}
 
+// target is a link in Markdown, by its text and where it leads.
+var target = regexp.MustCompile(`!?\[([^\]\n]*)\]\(([^)\s]+)\)`)
+
 // linked is a link in Markdown, by its text.
 var linked = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
 func readGuides(files fs.FS) (*guides, error) {
-	g := &guides{byName: map[string]*guide{}}
+	g := &guides{files: files, byName: map[string]*guide{}}
 	if files == nil {
 		return g, nil
 	}
-	names, err := fs.Glob(files, "*.md")
-	if err != nil {
-		return nil, fmt.Errorf("listing the guides: %w", err)
+	var names []string
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		found, err := fs.Glob(files, pattern)
+		if err != nil {
+			return nil, fmt.Errorf("listing the guides: %w", err)
+		}
+		names = append(names, found...)
 	}
 	for _, file := range names {
 		source, err := fs.ReadFile(files, file)
@@ -69,11 +79,25 @@ func readGuides(files fs.FS) (*guides, error) {
 		switch {
 		case page.Name == indexGuide:
 			g.index = page
-		case !unread[page.Name]:
+		case !unread[page.Name] && !strings.Contains(page.Name, "/"):
 			g.all = append(g.all, page)
 		}
 	}
+	for _, page := range g.byName {
+		page.plain = g.served(page)
+	}
 	return g, nil
+}
+
+// served is a guide as it was written, but for links to what no server has, such as code: these keep their text.
+func (g *guides) served(page *guide) []byte {
+	return target.ReplaceAllFunc(page.source, func(link []byte) []byte {
+		parts := target.FindSubmatch(link)
+		if g.address(page, string(parts[2])) == "" {
+			return parts[1]
+		}
+		return link
+	})
 }
 
 // headOf is the heading of a guide, and the first sentence after it.
@@ -90,7 +114,7 @@ func headOf(source []byte) (title, about string) {
 // render turns a guide into a page. What is no Markdown in it, such as HTML, is left out.
 func (g *guides) render(page *guide) (template.HTML, error) {
 	markdown := goldmark.New(goldmark.WithExtensions(extension.Table),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(linker{g}, 100))))
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(linker{g, page}, 100))))
 	var out bytes.Buffer
 	if err := markdown.Convert(page.source, &out); err != nil {
 		return "", fmt.Errorf("rendering %s.md: %w", page.Name, err)
@@ -98,8 +122,11 @@ func (g *guides) render(page *guide) (template.HTML, error) {
 	return template.HTML(out.String()), nil // of our own text, without the HTML in it
 }
 
-// linker leads links between guides to their pages. What is not served here keeps its text and loses its link.
-type linker struct{ guides *guides }
+// linker leads links of a guide to the pages of others and to files. What is not served here keeps its text and loses its link.
+type linker struct {
+	guides *guides
+	page   *guide
+}
 
 // Transform implements parser.ASTTransformer.
 func (l linker) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
@@ -109,7 +136,7 @@ func (l linker) Transform(document *ast.Document, _ text.Reader, _ parser.Contex
 		if !ok || !entering {
 			return ast.WalkContinue, nil
 		}
-		if to := l.guides.address(string(link.Destination)); to != "" {
+		if to := l.guides.address(l.page, string(link.Destination)); to != "" {
 			link.Destination = []byte(to)
 		} else {
 			lost = append(lost, link)
@@ -128,28 +155,39 @@ func (l linker) Transform(document *ast.Document, _ text.Reader, _ parser.Contex
 }
 
 // address is where a link of a guide leads on this server, or outside; empty where nothing is.
-func (g *guides) address(link string) string {
+func (g *guides) address(from *guide, link string) string {
 	to, err := url.Parse(link)
 	switch {
 	case err != nil:
 		return ""
 	case to.Scheme == "https", link != "" && link[0] == '#':
 		return link
-	case to.Scheme != "" || to.Host != "" || path.Dir(to.Path) != "." || path.Ext(to.Path) != ".md":
+	case to.Scheme != "" || to.Host != "" || to.Path == "" || to.Path[0] == '/':
 		return ""
 	}
-	name := strings.TrimSuffix(to.Path, ".md")
-	if g.byName[name] == nil {
+	file := path.Join(path.Dir(from.Name), to.Path)
+	at := docsPath + "/" + file
+	switch name, guide := strings.CutSuffix(file, ".md"); {
+	case !guide && !g.has(file), guide && g.byName[name] == nil:
 		return ""
-	}
-	at := docsPath + "/" + name
-	if name == indexGuide {
+	case name == indexGuide:
 		at = docsPath
+	case guide:
+		at = docsPath + "/" + name
 	}
 	if to.Fragment != "" {
 		at += "#" + to.Fragment
 	}
 	return at
+}
+
+// has reports whether a file is served beside the guides.
+func (g *guides) has(file string) bool {
+	if g.files == nil || !fs.ValidPath(file) {
+		return false
+	}
+	found, err := fs.Stat(g.files, file)
+	return err == nil && !found.IsDir()
 }
 
 // guideView is a page of the documentation.
@@ -162,17 +200,32 @@ type guideView struct {
 // sendDocs answers /docs, which needs no session: what the guides say is not a secret.
 func (u *Unit) sendDocs(c *fiber.Ctx) error { return u.sendGuide(c, u.guides.index) }
 
-// sendGuideByName answers /docs/{name}, and /docs/{name}.md as it was written.
+// sendGuideByName answers /docs/{name}, and /docs/{name}.md as it was written; names may have folders. What is no guide, such as an example, is a text.
 func (u *Unit) sendGuideByName(c *fiber.Ctx) error {
-	name, plain := strings.CutSuffix(param(c, "name"), ".md")
+	file := param(c, "*")
+	name, plain := strings.CutSuffix(file, ".md")
 	page := u.guides.byName[name]
-	if page == nil {
+	switch {
+	case page == nil && u.guides.has(file):
+		return u.sendBeside(c, file)
+	case page == nil:
 		return fiber.ErrNotFound
-	}
-	if plain || !wantsPage(c.Context()) {
-		return u.sendMarkdown(c, page.source)
+	case plain || !wantsPage(c.Context()):
+		return u.sendMarkdown(c, page.plain)
 	}
 	return u.sendGuide(c, page)
+}
+
+// sendBeside answers with a file beside the guides. It is shown as text, whatever is in it.
+func (u *Unit) sendBeside(c *fiber.Ctx, file string) error {
+	content, err := fs.ReadFile(u.guides.files, file)
+	if err != nil {
+		return err
+	}
+	u.secure(c.Context())
+	c.Set(fiber.HeaderCacheControl, "public, max-age=300")
+	c.Set(fiber.HeaderContentType, fiber.MIMETextPlainCharsetUTF8)
+	return c.Send(content)
 }
 
 func (u *Unit) sendGuide(c *fiber.Ctx, page *guide) error {
@@ -182,7 +235,7 @@ func (u *Unit) sendGuide(c *fiber.Ctx, page *guide) error {
 	ctx := c.Context()
 	u.secure(ctx)
 	if !wantsPage(ctx) {
-		return u.sendMarkdown(c, page.source)
+		return u.sendMarkdown(c, page.plain)
 	}
 	ctx.Response.Header.Set(fiber.HeaderVary, "Accept, Accept-Encoding")
 	rendered, err := page.rendered()

@@ -37,7 +37,7 @@ func (u *Unit) sendLLMsFull(c *fiber.Ctx) error {
 	}
 	for _, page := range u.guides.all {
 		b.WriteString("---\n\n")
-		b.Write(page.source)
+		b.Write(page.plain)
 		b.WriteByte('\n')
 	}
 	return u.sendPublicText(c.Context(), b.String())

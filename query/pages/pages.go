@@ -117,7 +117,7 @@ func (u *Unit) Mount(router fiber.Router, server *query.Server) {
 	router.Get("/system", u.sendSystem)
 	router.Get(docsPath, u.sendDocs)
 	router.Get(docsPath+"/api", u.sendReference)
-	router.Get(docsPath+"/:name", u.sendGuideByName)
+	router.Get(docsPath+"/*", u.sendGuideByName)
 	router.Get("/llms.txt", u.sendLLMs)
 	router.Get("/llms-full.txt", u.sendLLMsFull)
 	router.Get("/assets/:name", u.sendAsset)

@@ -86,19 +86,34 @@ type EarnListHistory interface {
 	// EarnVariantsUntil returns the variants of all products by their newest rows of minutes that had ended at a time, by product; those that were closed or replaced
 	// only if that was since another time.
 	EarnVariantsUntil(ctx context.Context, until, since time.Time) ([]*eventsv1.EarnVariant, error)
+	// EarnSince returns the end of the first minute that earn products are kept of; zero where none are.
+	EarnSince(ctx context.Context) (time.Time, error)
 	// EarnFixings returns the fixings of the days from one on, by date, segment and revision.
 	EarnFixings(ctx context.Context, from time.Time) ([]*eventsv1.EarnFixing, error)
 	// Restated is that of EarnHistory.
 	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
 }
 
-// EarnProductsAsOf reads the variants of all products as EarnVariantsAsOf does; of those that were closed, as long before as is kept.
+// EarnProductsAsOf reads the variants of all products as EarnVariantsAsOf does; of those that were closed, as long before as is kept. Before anything was
+// recorded it fails with an AgedOutError: an empty list would say that nobody offered anything.
 func EarnProductsAsOf(ctx context.Context, history EarnListHistory, kept time.Duration, asOf time.Time) ([]*eventsv1.EarnVariant, error) {
 	until := asOf.Add(-time.Minute)
 	since := until.Add(-kept)
 	variants, err := history.EarnVariantsUntil(ctx, until, since)
 	if err != nil {
 		return nil, err
+	}
+	if len(variants) == 0 {
+		first, err := history.EarnSince(ctx)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case first.IsZero():
+			return nil, ErrHistoryBehind
+		case first.After(until):
+			return nil, &AgedOutError{Kept: "earn products are recorded", Since: first.Add(time.Minute), Instead: "/api/v1/earn/changes has what changed since"}
+		}
 	}
 	restated, err := history.Restated(ctx, []string{tableEarn}, nil, since, until.Add(time.Nanosecond), asOf)
 	if err == nil && !restated.IsZero() {

@@ -357,7 +357,8 @@ type GetEarnBenchmarkOptions struct {
 	// Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and
 	// meta.clamped is set.
 	HistoryDays int64
-	// Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning
+	// in UTC.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
@@ -379,7 +380,8 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 
 // GetEarnProductOptions is what GetEarnProduct may be asked. What is zero is not sent.
 type GetEarnProductOptions struct {
-	// Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning
+	// in UTC.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.
@@ -1130,7 +1132,8 @@ type ListEarnProductsOptions struct {
 	Limit int64
 	// Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
 	Offset int64
-	// Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning
+	// in UTC.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
 	// is counted as a chart.

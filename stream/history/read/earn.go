@@ -60,6 +60,15 @@ func (r Reader) EarnVariantsUntil(ctx context.Context, until, since time.Time) (
 	return variants, nil
 }
 
+// EarnSince reads the end of the first minute that earn products are kept of; zero where none are.
+func (r Reader) EarnSince(ctx context.Context) (time.Time, error) {
+	var first *time.Time
+	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM earn_history").Scan(&first); err != nil {
+		return time.Time{}, fmt.Errorf("reading since when there are earn products: %w", history.Unavailable(err))
+	}
+	return orZero(first), nil
+}
+
 func scanEarnVariant(rows driver.Rows) (*eventsv1.EarnVariant, error) {
 	v := &eventsv1.EarnVariant{}
 	var end, received time.Time

@@ -191,7 +191,7 @@ export abstract class Operations {
     segment?: "overall" | "cefi" | "defi"
     /** Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     history_days?: number
-    /** Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -203,7 +203,7 @@ export abstract class Operations {
   getEarnProduct(asked: {
     /** provider:coin:category, as in the list of products. */
     productId: string
-    /** Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -619,7 +619,7 @@ export abstract class Operations {
     limit?: number
     /** Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
-    /** Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -639,7 +639,7 @@ export abstract class Operations {
     min_confidence?: number
     /** Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean

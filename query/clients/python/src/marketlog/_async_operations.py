@@ -232,8 +232,8 @@ class AsyncOperations:
         segment: Segment: exchanges (cefi), protocols (defi) or all.
         history_days: Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are
         lowered to it, and meta.clamped is set.
-        as_of: Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its
-        beginning in UTC.
+        as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -244,8 +244,8 @@ class AsyncOperations:
         """One earn product, current or as of a past time. Open variants come first, by confidence, then by rate.
 
         product_id: provider:coin:category, as in the list of products.
-        as_of: Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its
-        beginning in UTC.
+        as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -677,8 +677,8 @@ class AsyncOperations:
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         offset: Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its
-        beginning in UTC.
+        as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -696,8 +696,8 @@ class AsyncOperations:
         min_confidence: Only variants of at least this confidence. At most 1; greater values are lowered to it, and meta.clamped
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. It has what minutes had that had ended a minute before; default: now. A date alone is its
-        beginning in UTC.
+        as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
