@@ -126,7 +126,7 @@ func TestDemoServesWhatItsGuidesLinkTo(t *testing.T) {
 			}
 		}
 	}
-	if len(asked) < 150 {
+	if len(asked) < 100 {
 		t.Errorf("%d files are linked to, want more", len(asked))
 	}
 }
