@@ -95,6 +95,10 @@ func TestDemoPagesInABrowser(t *testing.T) {
 			t.Error(line.Fault)
 		case line.Figure != "":
 			t.Logf("%s: %g", line.Figure, line.Value)
+		case line.Ask == "disconnect":
+			if out, err := mortal.command("sim", "faults", "--venue", "kraken", "--fault", "disconnect", "--for", "10m"); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
 		case line.Ask == "kill":
 			watched.until(t, ` USD`)
 			mortal.kill(t)

@@ -316,6 +316,23 @@ async function reference(page, where) {
 const routes = [["/", prices], ["/coins/bitcoin", coin], ["/rates", rates], ["/rates/usd-coin", ratesOfCoin], ["/stablecoins", stablecoins], ["/market", market], ["/sql", sql], ["/system", system],
   ["/docs", guides, "still"], ["/docs/stream", guides, "still"], ["/docs/api", reference]]
 
+// A venue that hangs up is shown as lost within five seconds, three times that on a busy machine.
+{
+  const where = "a venue that hangs up"
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+  const page = await context.newPage()
+  page.setDefaultTimeout(240_000)
+  await page.goto(mortal + "/system")
+  await page.waitForSelector('tr[data-venue="kraken"][data-state="up"]')
+  await ask("disconnect")
+  const began = Date.now()
+  await page.waitForSelector('tr[data-venue="kraken"]:not([data-state="up"])')
+  const seconds = (Date.now() - began) / 1000
+  say({ figure: "a venue that hangs up is shown as lost after, s", value: seconds })
+  if (seconds > 15) fault(where, `it is shown after ${seconds} s`)
+  await context.close()
+}
+
 // A server that is killed and started again is taken up again, by itself, from where the stream broke off.
 {
   const where = "a killed server"
