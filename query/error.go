@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
@@ -196,4 +200,56 @@ func (e *Error) body(id string) []byte {
 		panic(err)
 	}
 	return body
+}
+
+const (
+	// longestPath bounds the paths that are compared with those of operations, in bytes.
+	longestPath = 200
+	apiPrefix   = "/api/v1"
+)
+
+// noRoute is the answer to a path that nothing is served at, with the operation that it may mean.
+func (s *Server) noRoute(path string) *Error {
+	e := &Error{Status: http.StatusNotFound, Code: CodeNotFound, Message: "nothing is served at this path: /docs/api and /openapi.json have all operations"}
+	if near := s.nearestPath(path); near != "" {
+		e.Hint = "did you mean " + near + "?"
+	}
+	return e
+}
+
+// nearestPath is the path of the operation that a path differs least from, with its values of parameters and with or without the prefix of all; empty where a word of each
+// differs by more than a third.
+func (s *Server) nearestPath(path string) string {
+	if len(path) > longestPath {
+		return ""
+	}
+	path = strings.ToValidUTF8(strings.TrimSuffix(path, "/"), "\uFFFD")
+	if !strings.HasPrefix(path, apiPrefix+"/") {
+		path = apiPrefix + path
+	}
+	asked := strings.Split(path, "/")
+	best, least := "", longestPath
+	for _, id := range slices.Sorted(maps.Keys(s.operations)) {
+		known := strings.Split(s.operations[id].Path, "/")
+		if len(known) != len(asked) {
+			continue
+		}
+		total := 0
+		for i, word := range known {
+			if strings.HasPrefix(word, "{") {
+				known[i] = asked[i]
+				continue
+			}
+			apart := levenshtein.ComputeDistance(strings.ToLower(asked[i]), word)
+			if apart > max(len(word)/3, 1) {
+				total = longestPath
+				break
+			}
+			total += apart
+		}
+		if total < least {
+			best, least = strings.Join(known, "/"), total
+		}
+	}
+	return best
 }

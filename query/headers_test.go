@@ -80,3 +80,20 @@ func TestInstantsBeforeThePlanAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A path that nothing is served at names the operation that it may mean.
+func TestPathsThatLeadNowhereNameTheNearest(t *testing.T) {
+	s := startServer(t, nil)
+	for path, meant := range map[string]string{
+		"/api/v1/hots": "/api/v1/hot", "/api/v1/hot/": "", "/hot": "/api/v1/hot", "/HTO": "", "/api/v1/completely-different": "", "/nothing/at/all/here": "",
+		"/api/v1/" + strings.Repeat("h", 300): "",
+	} {
+		r := s.do(t, "GET", path, "key-pro")
+		if r.status == 200 {
+			continue
+		}
+		if hint := `"hint":"did you mean ` + meant + `?"`; r.status != 404 || strings.Contains(r.body, `"hint"`) != (meant != "") || meant != "" && !strings.Contains(r.body, hint) {
+			t.Errorf("%.60s: got %d %s, want a word on %q", path, r.status, r.body, meant)
+		}
+	}
+}

@@ -198,6 +198,9 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 		IdleTimeout:           idleTimeout,
 		Concurrency:           cfg.Connections,
 		ErrorHandler: func(c *fiber.Ctx, err error) error {
+			if routed := (*fiber.Error)(nil); errors.As(err, &routed) && routed.Code == http.StatusNotFound {
+				err = s.noRoute(c.Path())
+			}
 			status := s.fail(c.Context(), err)
 			if conn, ok := c.Context().Conn().(*lazyConn); ok && (status == http.StatusRequestEntityTooLarge || status == http.StatusRequestHeaderFieldsTooLarge) {
 				conn.unread.Store(true)

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/schemas"
 )
 
 // LinesPath is where the stream is served over plain HTTP: as server-sent events, or as lines of JSON.
@@ -84,6 +85,11 @@ func (h *Hub) askedByLine(ctx *fasthttp.RequestCtx) (*request, error) {
 	args := ctx.QueryArgs()
 	for name := range args.All() {
 		if !slices.Contains(connectParams, string(name)) && string(name) != paramLastID {
+			for _, known := range connectParams {
+				if strings.EqualFold(known, string(name)) || schemas.OneSlip(known, string(name)) {
+					return nil, query.Invalid(string(name), "is not a parameter of this operation: did you mean %s?", known)
+				}
+			}
 			return nil, query.Invalid(string(name), "is not a parameter of this operation; it has %s", strings.Join(connectParams, ", "))
 		}
 	}
