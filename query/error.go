@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -229,8 +227,8 @@ func (s *Server) nearestPath(path string) string {
 	}
 	asked := strings.Split(path, "/")
 	best, least := "", longestPath
-	for _, id := range slices.Sorted(maps.Keys(s.operations)) {
-		known := strings.Split(s.operations[id].Path, "/")
+	for _, operation := range s.paths {
+		known := strings.Split(operation, "/")
 		if len(known) != len(asked) {
 			continue
 		}

@@ -143,12 +143,14 @@ type Server struct {
 	declared []ToolDeclaration
 	// operations are all endpoints, by their IDs.
 	operations map[string]*compiled
-	metrics    *metrics
-	guard      *authThrottle
-	trusted    []netip.Prefix
-	waiting    chan struct{}
-	draining   atomic.Bool
-	listener   net.Listener
+	// paths are those of all operations, sorted.
+	paths    []string
+	metrics  *metrics
+	guard    *authThrottle
+	trusted  []netip.Prefix
+	waiting  chan struct{}
+	draining atomic.Bool
+	listener net.Listener
 }
 
 // NewServer puts a server together; Run starts it.
@@ -180,6 +182,13 @@ func NewServer(cfg Config, deps Deps) (*Server, error) {
 	}
 	refuseEssential(endpoints)
 	s.operations = byID(endpoints)
+	for _, e := range endpoints {
+		s.paths = append(s.paths, e.Path)
+	}
+	for _, op := range deps.Mounted {
+		s.paths = append(s.paths, op.Path)
+	}
+	slices.Sort(s.paths)
 	if s.tools, s.declared, err = declareTools(endpoints); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func reportedTerm(name, unit string, of func(*eventsv1.Rate) *float64) rateTerm 
 	return rateTerm{name, unit, asReported, func(e *eventsv1.RateEntry) *float64 { return of(e.Said) }, func(_ schemas.RateRule, r *eventsv1.Rate) *float64 { return of(r) }}
 }
 
-// coinUnit is a placeholder for the symbol of the coin.
+// coinUnit is the unit of amounts of the coin: answers have the id of the coin in its place.
 const coinUnit = "coin"
 
 var rateTerms = []rateTerm{
