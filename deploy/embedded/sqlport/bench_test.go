@@ -16,7 +16,8 @@ import (
 )
 
 // What does a process of its own cost a statement on a view? The same statement is asked there and in the server's process, of a
-// million rows that merges have not put together. Anew is without the columns that the process holds of what was asked before.
+// million rows that merges have not put together. Anew is without the columns that the process holds of what was asked before. Inside, answers are
+// formatted by threads of their own, as they were when statements ran there.
 func BenchmarkView(b *testing.B) {
 	i := install(b)
 	i.millionPrices(b)
@@ -26,14 +27,16 @@ func BenchmarkView(b *testing.B) {
 	}
 	server := httptest.NewServer(inside)
 	b.Cleanup(server.Close)
-	const anew = "/?use_uncompressed_cache=0"
+	const held, anew = "/?use_uncompressed_cache=1", "/?use_uncompressed_cache=0"
 	for _, statement := range []struct{ name, sql, params string }{
-		{"One", "SELECT 1", ""},
-		{"Coin", "SELECT price FROM v_prices WHERE coin = '77' ORDER BY at DESC LIMIT 1", ""},
-		{"All", "SELECT coin, max(price) FROM v_prices GROUP BY coin ORDER BY coin FORMAT Null", ""},
+		{"One", "SELECT 1", held},
+		{"Coin", "SELECT price FROM v_prices WHERE coin = '77' ORDER BY at DESC LIMIT 1", held},
+		{"All", "SELECT coin, max(price) FROM v_prices GROUP BY coin ORDER BY coin FORMAT Null", held},
 		{"CoinAnew", "SELECT price FROM v_prices WHERE coin = '77' ORDER BY at DESC LIMIT 1", anew},
 		{"AllAnew", "SELECT coin, max(price) FROM v_prices GROUP BY coin ORDER BY coin FORMAT Null", anew},
-		{"Rows", "SELECT * FROM v_prices FORMAT RowBinary", ""},
+		{"Rows", "SELECT * FROM v_prices FORMAT RowBinary", held},
+		{"JSON", "SELECT * FROM v_prices FORMAT JSONEachRow", held},
+		{"CSV", "SELECT * FROM v_prices FORMAT CSV", held},
 	} {
 		b.Run(statement.name, func(b *testing.B) {
 			var inside, process []float64
@@ -41,7 +44,7 @@ func BenchmarkView(b *testing.B) {
 			pid := i.pid()
 			for b.Loop() { // in turns, so that what else the machine does touches both
 				server0 := processorTime(b, 0)
-				inside = append(inside, timeOf(b, server.URL+statement.params, statement.sql))
+				inside = append(inside, timeOf(b, server.URL+statement.params+"&output_format_parallel_formatting=1", statement.sql))
 				server1, child1 := processorTime(b, 0), processorTime(b, pid)
 				process = append(process, timeOf(b, i.url+statement.params, statement.sql))
 				server2, child2 := processorTime(b, 0), processorTime(b, pid)
