@@ -57,8 +57,11 @@ def type_of(schema: dict, prefix: str = "") -> str:
 
 
 def field_type(f) -> str:
-    """The type of a property. A pointer is nil where it is absent, unless the zero value says so: no text, no time, false."""
+    """The type of a property. A pointer is nil where it is absent, unless the zero value says so: no text, no time, false. An absent boolean is not
+    false where its description states what its absence means."""
     of = type_of(f.schema)
+    if of == "bool" and not f.required and "absent if" in f.doc:
+        return "*bool"
     if f.required or of in ("string", "bool", "time.Time", "json.RawMessage", "any") or of[0] in "*[" or of.startswith("map["):
         return of
     return "*" + of
@@ -84,7 +87,7 @@ def types(model) -> str:
     if model.aliases:
         raise ValueError(f"no type in Go for {sorted(model.aliases)}: they are no objects")
     out = [HEAD, "// Package api has the answers and messages of a Marketlog server. Where a property may be absent, its pointer is nil; an absent\n"
-           "// text is empty, an absent time zero, an absent boolean false. Properties that a later server adds are not read.\n",
+           "// text is empty, an absent time zero, an absent boolean false, unless it is a pointer. Properties that a later server adds are not read.\n",
            "package api\n\nimport (\n\"encoding/json\"\n\"time\"\n)\n"]
     for name, made in sorted(model.objects.items()):
         out += ["\n", comment(f"{name}: {made.doc}" if made.doc else ""), f"type {name} struct {{\n"]

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -57,6 +58,18 @@ func New(options Options) (*Client, error) {
 // Simulated reports whether the last answer was made from invented numbers; false before the first.
 func (c *Client) Simulated() bool { return c.simulated.Load() }
 
+// Get asks for a path of the server, such as /api/v1/system, and gives the JSON of its answer as it came, for a program that passes an answer on, or
+// asks for what this module does not know yet. What is put into the path is escaped by [url.PathEscape]; a nil query is none.
+func (c *Client) Get(ctx context.Context, path string, query url.Values) (json.RawMessage, error) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("the path %q does not begin with a slash", path)
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return c.send(ctx, http.MethodGet, path, nil)
+}
+
 // longestAnswer bounds what is read of one answer, in bytes; the longest are files of five million rows.
 const longestAnswer = 4 << 30
 
@@ -79,7 +92,10 @@ func (c *Client) send(ctx context.Context, method, path string, body any) ([]byt
 			failed.Attempts = attempt
 		}
 		wait := pause(err, attempt)
-		if ctx.Err() != nil || !again(err) || attempt >= c.retry.Attempts || waited+wait > c.retry.Longest || !sleep(ctx, wait) {
+		if ctx.Err() != nil || !again(err) || attempt >= c.retry.Attempts || waited+wait > c.retry.Longest {
+			return nil, err
+		}
+		if c.retry.Again != nil && !c.retry.Again(err, wait) || !sleep(ctx, wait) {
 			return nil, err
 		}
 		waited += wait

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -109,6 +110,57 @@ func TestErrorsComeAtOnce(t *testing.T) {
 	}
 }
 
+// Whoever wants to is asked before each wait, with what is waited for, and may give up.
+func TestCallersAreAskedBeforeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		starting := text(503, `{"error":{"code":"STARTING","message":"not yet"}}`, "Retry-After", "40")
+		s := &script{answers: []func(*http.Request) (*http.Response, error){starting, refused, text(429, "{}"), text(200, "{}"), starting, starting, starting}}
+		var told []string
+		var waits time.Duration
+		retry := Retry{Longest: 90 * time.Second, Again: func(err error, wait time.Duration) bool {
+			told = append(told, fmt.Sprintf("%T", err))
+			waits += wait
+			return len(told) < 5
+		}}
+		client := s.client(t, retry)
+		begin := time.Now()
+		if _, err := client.GetUsage(t.Context()); err != nil || waits != time.Since(begin) {
+			t.Errorf("got %v after %s, told of %s", err, time.Since(begin), waits)
+		}
+		if _, err := client.GetUsage(t.Context()); !is[*Unavailable](err) || len(s.asked) != 6 {
+			t.Errorf("got %v after %d attempts", err, len(s.asked))
+		}
+		const want = "[*marketlog.Unavailable *marketlog.ConnectionFailed *marketlog.RateLimited *marketlog.Unavailable *marketlog.Unavailable]"
+		if fmt.Sprint(told) != want {
+			t.Errorf("told of %v, want %s", told, want)
+		}
+	})
+}
+
+// The answer to any path comes as the server wrote it, and its refusals are errors of the same types.
+func TestAnyPathIsAsked(t *testing.T) {
+	const body = `{"new":  1.50}`
+	s := &script{answers: []func(*http.Request) (*http.Response, error){text(200, body, "X-Data-Source", "simulated"), text(404, "{}"), text(200, body)}}
+	client := s.client(t, Retry{})
+	got, err := client.Get(t.Context(), "/api/v9/news/"+url.PathEscape("a/b"), url.Values{"since": {"1 h"}})
+	if err != nil || string(got) != body || !client.Simulated() {
+		t.Errorf("got %s, %v, simulated %v", got, err, client.Simulated())
+	}
+	if _, err := client.Get(t.Context(), "/none", nil); !is[*NotFound](err) {
+		t.Errorf("got %v", err)
+	}
+	var addresses []string
+	for _, request := range s.asked {
+		addresses = append(addresses, request.Method+" "+request.URL.String()+" "+request.Header.Get("Authorization"))
+	}
+	if want := "[GET http://server/api/v9/news/a%2Fb?since=1+h Bearer key GET http://server/none Bearer key]"; fmt.Sprint(addresses) != want {
+		t.Errorf("asked %v, want %s", addresses, want)
+	}
+	if _, err := client.Get(t.Context(), "@elsewhere/", nil); err == nil || len(s.asked) != 2 {
+		t.Errorf("got %v of what is no path, after %d requests", err, len(s.asked))
+	}
+}
+
 func TestConnectionsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answers: []func(*http.Request) (*http.Response, error){refused, refused, refused, func(request *http.Request) (*http.Response, error) {
@@ -142,6 +194,10 @@ func TestErrorsHaveTypes(t *testing.T) {
 		if remedy := map[int]string{401: "give Options a Key, or set MARKETLOG_API_KEY", 410: "ask for 2026-01-02T03:04:05Z or later"}[status]; e.Remedy != remedy {
 			t.Errorf("the remedy of %d is %q, want %q", status, e.Remedy, remedy)
 		}
+	}
+	elsewhere := &script{answers: []func(*http.Request) (*http.Response, error){text(301, "", "Location", "https://server/")}}
+	if _, err := elsewhere.client(t, Retry{}).GetUsage(t.Context()); err == nil || !strings.Contains(err.Error(), "the server answered 301 and leads to https://server/: ") {
+		t.Errorf("got %v", err)
 	}
 	s := &script{answers: []func(*http.Request) (*http.Response, error){text(400, `{"error":{"code":"SQL_ERROR","message":"no","line":2,"column":3,"hint":"try that"}}`)}}
 	_, err := s.client(t, Retry{}).SQL(t.Context(), "SELECT", nil)

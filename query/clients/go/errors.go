@@ -159,6 +159,9 @@ func refusal(response *http.Response) error {
 			body.Error = api.ErrorDetail{}
 		}
 	}
+	if elsewhere := response.Header.Get("Location"); elsewhere != "" && body.Error.Message == "" {
+		body.Error.Message = fmt.Sprintf("the server answered %d and leads to %s: give the address that it is at", response.StatusCode, elsewhere)
+	}
 	seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 31)
 	if err != nil && body.Error.RetryAfter != nil {
 		seconds = uint64(max(0, *body.Error.RetryAfter))

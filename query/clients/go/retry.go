@@ -15,6 +15,9 @@ type Retry struct {
 	// Longest is the most that a call waits in all, 0 being 30 s. A wait that does not fit into it, or into the deadline of the call's context,
 	// is not begun.
 	Longest time.Duration
+	// Again is asked before each wait for another attempt: with what failed, and how long the wait is. Where it says false, the failure is the
+	// call's. nil waits. It is for programs that tell people what they wait for, or wait for a part of what may pass only.
+	Again func(err error, wait time.Duration) bool
 }
 
 // whole is it with what was left out.

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/marketlog/marketlog/query/clients/go/api"
@@ -39,14 +41,20 @@ type StreamOptions struct {
 	WithoutSnapshot bool
 	// Interval is the least time between two messages of prices, with Latest: one second to a minute.
 	Interval time.Duration
-	// Patience is after how long without any message the last failure is returned; 0 is five minutes.
+	// Patience is after how long without any message the last failure is returned; 0 is five minutes, and less is never.
 	Patience time.Duration
+	// Again is asked before each wait for another connection: with what failed, and how long the wait is. Where it says false, the failure is
+	// the stream's. nil waits.
+	Again func(err error, wait time.Duration) bool
 	// OnGap is called with what the stream cannot send, in place of a GapError.
 	OnGap func(api.MessageGap)
 	// Since begins in the past, with every price: a replay, which ends at Until or, where that is zero, goes on with the present.
 	Since, Until time.Time
 	// Speed is how many seconds of the log come in one; 0 is as many as are read.
 	Speed float64
+	// Parameters are further ones of GET /api/v1/stream by their names there, as texts that the server reads. A field above that is not zero goes
+	// before the parameter of its name.
+	Parameters url.Values
 }
 
 // Message is one message of the stream.
@@ -140,8 +148,8 @@ func (s *Stream) prices(message Message) ([]api.WsStreamed, error) {
 	return nil, nil
 }
 
-// Messages gives whole messages in place of prices, those about the stream itself included. A gap is a message here, not an error. Cursor moves
-// when the next message is asked for.
+// Messages gives whole messages in place of prices, those about the stream itself included. A gap is a message here, not an error; the server's own
+// errors are a message and then what a failure is. Cursor moves when the next message is asked for.
 func (s *Stream) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {
@@ -150,7 +158,8 @@ func (s *Stream) Messages(ctx context.Context) iter.Seq2[Message, error] {
 				return
 			}
 			wait, again := s.failed(err)
-			if ctx.Err() != nil || !again || !sleep(ctx, wait) {
+			again = again && ctx.Err() == nil && (s.options.Again == nil || s.options.Again(err, wait))
+			if !again || !sleep(ctx, wait) {
 				yield(Message{}, err)
 				return
 			}
@@ -211,12 +220,12 @@ func (s *Stream) follow(ctx context.Context, yield func(Message) bool) error {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue // it keeps the connection open
 		}
-		message, err := s.read(bytes.Clone(lines.Bytes()))
-		if err != nil {
-			return err
-		}
-		if !yield(message) {
+		message, failed := s.read(bytes.Clone(lines.Bytes()))
+		if told := failed == nil || message.Type == "error"; told && !yield(message) {
 			return errOver
+		}
+		if failed != nil {
+			return failed
 		}
 		s.cursor = cmp.Or(message.Cursor, s.cursor)
 		if message.Type == "replay_end" {
@@ -233,7 +242,7 @@ func (s *Stream) follow(ctx context.Context, yield func(Message) bool) error {
 // asks is what a connection begins with: a replay that has begun goes on with its cursor, and has no speed once it has come to the present.
 func (s *Stream) asks() call {
 	o := s.options
-	asked := call{method: "GET", path: "/api/v1/stream"}
+	asked := call{method: "GET", path: "/api/v1/stream", query: maps.Clone(o.Parameters)}
 	asked.with("symbols", o.Symbols)
 	asked.with("channels", o.Channels)
 	asked.with("delivery", string(o.Delivery))
@@ -244,11 +253,13 @@ func (s *Stream) asks() call {
 	if o.WithoutSnapshot {
 		asked.query.Set("snapshot", "false")
 	}
-	if s.cursor == "" {
-		asked.with("from", o.Since)
+	asked.with("from", o.Since)
+	asked.with("speed", o.Speed)
+	if s.cursor != "" {
+		asked.query.Del("from")
 	}
-	if !s.present {
-		asked.with("speed", o.Speed)
+	if s.present {
+		asked.query.Del("speed")
 	}
 	return asked
 }
@@ -293,7 +304,7 @@ func (s *Stream) failed(err error) (wait time.Duration, is bool) {
 	}
 	wait = min(30*time.Second, pause(err, s.failures))
 	s.failures++
-	return wait, time.Since(s.failingSince)+wait <= s.options.Patience
+	return wait, s.options.Patience < 0 || time.Since(s.failingSince)+wait <= s.options.Patience
 }
 
 // heard counts the silence of a connection while it is read from: what the caller takes for its work does not count as the server's silence.

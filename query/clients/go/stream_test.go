@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -140,6 +141,64 @@ func TestStreamFails(t *testing.T) {
 		s.answers = slices.Repeat(s.answers, 10)
 		if _, err := follow(ctx, s.client(t, Retry{}).Stream(StreamOptions{}), 0); !is[*ConnectionFailed](err) || len(s.asked) != 3 {
 			t.Errorf("got %v after %d connections", err, len(s.asked))
+		}
+	})
+}
+
+// Whoever wants to is asked before each wait for another connection, and may give up; without patience to lose, nothing else ends the stream.
+func TestCallersAreAskedBeforeReconnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lagging := `{"type":"error","timestamp":"2026-03-01T10:00:00Z","error":{"code":"LAGGING","message":"later"}}` + "\n"
+		s := &script{answers: append([]func(*http.Request) (*http.Response, error){text(200, welcome+update("a", 1)+lagging), text(503, "", "Retry-After", "20")},
+			slices.Repeat([]func(*http.Request) (*http.Response, error){refused}, 200)...)}
+		var told []error
+		var waits time.Duration
+		stream := s.client(t, Retry{}).Stream(StreamOptions{Patience: -1, Again: func(err error, wait time.Duration) bool {
+			told = append(told, err)
+			waits += wait
+			return len(told) < 200
+		}})
+		begin := time.Now()
+		var types []string
+		var failed error
+		for message, err := range stream.Messages(t.Context()) {
+			if failed = err; err == nil {
+				types = append(types, message.Type)
+			}
+		}
+		if !slices.Equal(types, []string{"welcome", "price_update", "error"}) {
+			t.Errorf("got %v", types)
+		}
+		if lasted := time.Since(begin); !is[*ConnectionFailed](failed) || failed != told[199] || len(s.asked) != 200 || lasted < 20*time.Minute || lasted >= waits {
+			t.Errorf("got %v after %s and %d connections, told of waits of %s", failed, lasted, len(s.asked), waits)
+		}
+		if told[0].Error() != "the stream of http://server: later" || !is[*Unavailable](told[1]) {
+			t.Errorf("told of %v and %v", told[0], told[1])
+		}
+	})
+}
+
+// Parameters that are texts are sent as they are, and are left out where the fields of their names would be.
+func TestFurtherParametersOfAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answers: []func(*http.Request) (*http.Response, error){
+			text(200, update("", 1)), text(200, update("a", 1)), text(200, update("b", 2)+`{"type":"live"}`+"\n"), text(200, update("c", 3)), text(204, ""),
+		}}
+		parameters := url.Values{"from": {"yesterday"}, "speed": {"0"}, "new": {"x"}, "delivery": {"latest"}}
+		prices, err := follow(t.Context(), s.client(t, Retry{}).Stream(StreamOptions{Delivery: All, Parameters: parameters}), 0)
+		if err != nil || !slices.Equal(prices, []float64{1, 1, 2, 3}) {
+			t.Errorf("got %v, %v", prices, err)
+		}
+		for name, want := range map[string][]string{
+			"from": {"yesterday", "yesterday", "", "", ""}, "speed": {"0", "0", "0", "", ""}, "new": {"x", "x", "x", "x", "x"}, "cursor": {"", "", "a", "b", "c"},
+			"delivery": {"all", "all", "all", "all", "all"},
+		} {
+			if got := s.parameters(name); !slices.Equal(got, want) {
+				t.Errorf("%s: got %q, want %q", name, got, want)
+			}
+		}
+		if len(parameters) != 4 || parameters.Get("delivery") != "latest" {
+			t.Errorf("the caller's parameters became %v", parameters)
 		}
 	})
 }
