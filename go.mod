@@ -28,6 +28,7 @@ require (
 	github.com/knadh/koanf/v2 v2.4.1
 	github.com/lmittmann/tint v1.2.1
 	github.com/mark3labs/mcp-go v1.2.1
+	github.com/marketlog/marketlog/query/clients/go v0.0.0
 	github.com/maypok86/otter/v2 v2.4.0
 	github.com/minio/minio-go/v7 v7.4.1
 	github.com/parquet-go/parquet-go v0.32.0
@@ -137,3 +138,6 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 )
+
+// The client is a module of its own (docs/decisions/0096), of the same commit.
+replace github.com/marketlog/marketlog/query/clients/go => ./query/clients/go

@@ -114,6 +114,8 @@ func TestLayoutRuleDistinguishesImports(t *testing.T) {
 		{"processors/candles", "math/rand", false},
 		{"deploy/roles", module + "/query/ws", true},
 		{"", module + "/deploy", true},
+		{"deploy/cli/market", module + "/query/clients/go/api", true},
+		{"query/mcp", module + "/query/clients/go", false},
 		{"deploy/cli/topics", module + "/deploy/cli/command", true},
 		{"deploy/cli/topics", module + "/deploy/cli/doctor", false},
 		{"deploy/cli/command", module + "/deploy/cli", false},
@@ -202,7 +204,7 @@ var composes = map[string]bool{"deploy/roles": true, "deploy/operations": true, 
 var beyond = map[string]string{
 	"deploy/admin":      "processors producers/backfill",
 	"deploy/cli":        "processors producers/backfill producers/decode producers/exchanges producers/sources query/limits query/mcp query/symbols",
-	"deploy/cli/market": "query/limits",
+	"deploy/cli/market": "query/clients/go query/clients/go/api query/limits",
 	"deploy/cli/topics": "processors/quotes",
 	"deploy/config":     "producers/adapter producers/exchanges producers/poll producers/sources query query/limits",
 	"deploy/export":     "processors producers/poll",
@@ -426,6 +428,29 @@ func TestGoClientRequiresNothing(t *testing.T) {
 	}
 	if found := regexp.MustCompile(`(?m)^\s*(require|replace)\b.*`).FindString(string(text)); found != "" {
 		t.Errorf("its go.mod has %q", found)
+	}
+}
+
+// The build of the image downloads modules before it has the sources: it needs the go.mod of each that go.mod replaces by a folder.
+func TestImageHasEveryModuleBeforeItDownloads(t *testing.T) {
+	t.Attr("tier", "layout")
+	module, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	instructions, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, found := strings.Cut(string(instructions), "RUN go mod download\n")
+	folders := regexp.MustCompile(`(?m)^replace .* => \./(.*)$`).FindAllStringSubmatch(string(module), -1)
+	if !found || len(folders) == 0 {
+		t.Fatalf("the image downloads modules: %v; replaced are %q", found, folders)
+	}
+	for _, folder := range folders {
+		if copied := "COPY " + folder[1] + "/go.mod " + folder[1] + "/\n"; !strings.Contains(before, copied) {
+			t.Errorf("deploy/Dockerfile lacks %q before it downloads", copied)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/query/clients/go/api"
 )
 
 // Bounds of the plot in characters, without the scale on its left.
@@ -37,22 +38,7 @@ func chartCommand(rt *command.Runtime) *cobra.Command {
 	return cmd
 }
 
-// chartAnswer is what is shown of GET /api/v1/charts/{coinId}.
-type chartAnswer struct {
-	Data struct {
-		CoinID     string       `json:"coinId"`
-		Timeframe  string       `json:"timeframe"`
-		Resolution string       `json:"resolution"`
-		Prices     [][2]float64 `json:"prices"` // start of the interval in Unix milliseconds, price
-		Stats      struct {
-			MinPrice  *float64 `json:"minPrice"`
-			MaxPrice  *float64 `json:"maxPrice"`
-			ChangePct *float64 `json:"changePct"`
-		} `json:"stats"`
-	} `json:"data"`
-}
-
-func showChart(out *command.Output, answer chartAnswer) {
+func showChart(out *command.Output, answer api.ChartsChartBody) {
 	d := answer.Data
 	if len(d.Prices) == 0 {
 		out.Text("%s has no price in the last %s", d.CoinID, d.Timeframe)

@@ -23,10 +23,10 @@ func envCommand(rt *command.Runtime) *cobra.Command {
 				return err
 			}
 			// A kept key may have been revoked since: asking for its use renews it then.
-			if _, err := c.get(cmd.Context(), "/api/v1/usage", nil); err != nil {
-				return err
+			if _, err := c.GetUsage(cmd.Context()); err != nil {
+				return c.shown(err)
 			}
-			_, err = fmt.Fprintf(rt.Stdout, "export %s=%s\nexport %s=%s\n", config.UrlVariable, c.base, config.ApiKeyVariable, c.key)
+			_, err = fmt.Fprintf(rt.Stdout, "export %s=%s\nexport %s=%s\n", config.UrlVariable, c.server.base, config.ApiKeyVariable, c.server.key)
 			return err
 		},
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/query/clients/go/api"
 )
 
 func explainCommand(rt *command.Runtime) *cobra.Command {
@@ -44,46 +45,10 @@ func explainCommand(rt *command.Runtime) *cobra.Command {
 	return cmd
 }
 
-// explainAnswer is what is shown of GET /api/v1/prices/{symbol}/explain.
-type explainAnswer struct {
-	Data struct {
-		Symbol        string         `json:"symbol"`
-		CoinID        string         `json:"coinId"`
-		Price         float64        `json:"price"`
-		Method        string         `json:"method"`
-		MethodVersion int            `json:"methodVersion"`
-		Score         float64        `json:"score"`
-		Accepted      []string       `json:"accepted"`
-		Rejected      []string       `json:"rejected"`
-		Timestamp     time.Time      `json:"timestamp"`
-		Published     time.Time      `json:"published"`
-		Reproduced    bool           `json:"reproduced"`
-		Recomputed    *float64       `json:"recomputed"`
-		Inputs        []explainInput `json:"inputs"`
-	} `json:"data"`
-}
-
-type explainInput struct {
-	Provider     string   `json:"provider"`
-	VenueSymbol  string   `json:"venueSymbol"`
-	Quote        string   `json:"quote"`
-	RateUsed     float64  `json:"rateUsed"`
-	PriceUSD     *float64 `json:"priceUsd"`
-	AgeMs        int64    `json:"ageMs"`
-	Accepted     bool     `json:"accepted"`
-	Reason       string   `json:"reason"`
-	DeviationPct *float64 `json:"deviationPct"`
-	Offset       struct {
-		Topic     string `json:"topic"`
-		Partition int32  `json:"partition"`
-		Offset    int64  `json:"offset"`
-	} `json:"offset"`
-}
-
 // otherMarket is why an input does not count whose provider is represented by another of its markets.
 const otherMarket = "other_market"
 
-func showExplanation(out *command.Output, answer explainAnswer) {
+func showExplanation(out *command.Output, answer api.PricesExplainBody) {
 	x := answer.Data
 	out.Text("%s (%s) was %s USD at %s", x.Symbol, x.CoinID, amount(&x.Price), clock(x.Timestamp))
 	if !x.Published.IsZero() {
@@ -99,7 +64,7 @@ func showExplanation(out *command.Output, answer explainAnswer) {
 		out.Text("it could not be computed again from these inputs")
 	}
 	out.Text("")
-	slices.SortStableFunc(x.Inputs, func(a, b explainInput) int {
+	slices.SortStableFunc(x.Inputs, func(a, b api.PricesInput) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Provider, b.Provider))
 	})
 	out.Row("VENUE", "MARKET", "PRICE USD", "DEVIATION", "QUOTE", "AT RATE", "AGE", "RESULT", "IN THE LOG")
@@ -117,10 +82,10 @@ func showExplanation(out *command.Output, answer explainAnswer) {
 		if in.DeviationPct != nil {
 			deviation = fmt.Sprintf("%+.1f bps", *in.DeviationPct*100)
 		}
-		if in.RateUsed != 0 {
-			rate = fmt.Sprintf("%.6g", in.RateUsed)
+		if in.RateUsed != nil && *in.RateUsed != 0 {
+			rate = fmt.Sprintf("%.6g", *in.RateUsed)
 		}
-		out.Row(in.Provider, in.VenueSymbol, amount(in.PriceUSD), deviation, in.Quote, rate, time.Duration(in.AgeMs)*time.Millisecond, result,
+		out.Row(in.Provider, in.VenueSymbol, amount(in.PriceUSD), deviation, in.Quote, rate, time.Duration(in.AgeMS)*time.Millisecond, result,
 			fmt.Sprintf("%s/%d@%d", in.Offset.Topic, in.Offset.Partition, in.Offset.Offset))
 	}
 	if others > 0 {
@@ -129,7 +94,7 @@ func showExplanation(out *command.Output, answer explainAnswer) {
 }
 
 // rank sorts accepted inputs before rejected ones, and those that were not asked last.
-func rank(in explainInput) int {
+func rank(in api.PricesInput) int {
 	switch {
 	case in.Accepted:
 		return 0

@@ -6,55 +6,24 @@ import (
 	"strings"
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
+	"github.com/marketlog/marketlog/query/clients/go/api"
 )
 
 // fearGreed is the only number whose name has no slash.
 const fearGreed = "fear-greed"
 
-// treeAnswer is what is shown of GET /api/v1/explain/{number}.
-type treeAnswer struct {
-	Data treeNode `json:"data"`
-}
-
-type treeNode struct {
-	Number     string      `json:"number"`
-	Value      *float64    `json:"value"`
-	Unit       string      `json:"unit"`
-	Time       string      `json:"time"`
-	Method     *treeMethod `json:"method"`
-	Reproduced *bool       `json:"reproduced"`
-	Recomputed *float64    `json:"recomputed"`
-	Note       string      `json:"note"`
-	Inputs     []treeNode  `json:"inputs"`
-	LeftOut    *struct {
-		Count int      `json:"count"`
-		Sum   *float64 `json:"sum"`
-	} `json:"leftOut"`
-	Records []struct {
-		Topic     string `json:"topic"`
-		Partition int32  `json:"partition"`
-		Offset    int64  `json:"offset"`
-	} `json:"records"`
-}
-
-type treeMethod struct {
-	Name    string `json:"name"`
-	Version uint32 `json:"version"`
-	Formula string `json:"formula"`
-}
-
 // treeIndent is what each level is set in by.
 const treeIndent = "  "
 
-func showTree(out *command.Output, answer treeAnswer) { answer.Data.show(out, "") }
+func showTree(out *command.Output, answer api.ExplainBody) { showNode(out, &answer.Data, "") }
 
-func (n *treeNode) show(out *command.Output, indent string) {
+func showNode(out *command.Output, n *api.ExplainNode, indent string) {
 	line := indent + n.Number + " = " + exact(n.Value)
 	if n.Unit != "" {
 		line += " " + n.Unit
 	}
-	if n.Time != "" {
-		line += " at " + n.Time
+	if !n.Time.IsZero() {
+		line += " at " + n.Time.Format(serverTime)
 	}
 	out.Text("%s", line)
 	indent += treeIndent
@@ -81,7 +50,7 @@ func (n *treeNode) show(out *command.Output, indent string) {
 		out.Text("%sin the log: %s", indent, strings.Join(places, ", "))
 	}
 	for i := range n.Inputs {
-		n.Inputs[i].show(out, indent)
+		showNode(out, &n.Inputs[i], indent)
 	}
 	if left := n.LeftOut; left != nil && left.Sum != nil {
 		out.Text("%sand %d more, together %s", indent, left.Count, exact(left.Sum))

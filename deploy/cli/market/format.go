@@ -68,6 +68,9 @@ func short(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', 2, 64)
 }
 
+// serverTime is how the server writes instants.
+const serverTime = "2006-01-02T15:04:05.000Z07:00"
+
 // clock writes an instant in UTC, to the millisecond where it has any.
 func clock(t time.Time) string {
 	if t.IsZero() {

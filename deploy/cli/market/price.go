@@ -5,12 +5,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/query/clients/go/api"
 )
 
 func priceCommand(rt *command.Runtime) *cobra.Command {
@@ -42,33 +42,9 @@ func priceCommand(rt *command.Runtime) *cobra.Command {
 	return cmd
 }
 
-// pricesAnswer is what is shown of GET /api/v1/prices.
-type pricesAnswer struct {
-	Prices []struct {
-		Symbol       string    `json:"symbol"`
-		CoinID       string    `json:"coinId"`
-		Price        *float64  `json:"price"`
-		Vs           string    `json:"vs"`
-		PriceSource  string    `json:"priceSource"`
-		UpdatedAt    time.Time `json:"updatedAt"`
-		IsStale      bool      `json:"isStale"`
-		Reason       string    `json:"reason"`
-		Alternatives []struct {
-			CoinID string `json:"coinId"`
-		} `json:"alternatives"`
-	} `json:"prices"`
-	Meta struct {
-		Reason  string `json:"reason"`
-		Missing []struct {
-			Symbol string `json:"symbol"`
-			Reason string `json:"reason"`
-		} `json:"missing"`
-	} `json:"meta"`
-}
-
 func showPrices(rt *command.Runtime, cmd *cobra.Command, names []string, vs string) error {
 	query := url.Values{"symbols": {strings.Join(names, ",")}, "vs": {vs}}
-	return show(rt, cmd, "/api/v1/prices", query, func(out *command.Output, answer pricesAnswer) {
+	return show(rt, cmd, "/api/v1/prices", query, func(out *command.Output, answer api.PricesListBody) {
 		if len(answer.Prices) > 0 {
 			out.Row("COIN", "ID", "PRICE", strings.ToUpper(vs), "TIME", "NOTE")
 		}
@@ -102,26 +78,8 @@ func showPrices(rt *command.Runtime, cmd *cobra.Command, names []string, vs stri
 	})
 }
 
-// tableAnswer is what is shown of GET /api/v1/coins/markets.
-type tableAnswer struct {
-	Data []struct {
-		Symbol    string   `json:"symbol"`
-		Name      string   `json:"name"`
-		Rank      int      `json:"marketCapRank"`
-		Price     float64  `json:"currentPrice"`
-		Change1h  *float64 `json:"priceChangePercentage1h"`
-		Change24h *float64 `json:"priceChangePercentage24h"`
-		Change7d  *float64 `json:"priceChangePercentage7d"`
-		MarketCap *float64 `json:"marketCap"`
-		Volume    *float64 `json:"totalVolume"`
-	} `json:"data"`
-	Meta struct {
-		Reason string `json:"reason"`
-	} `json:"meta"`
-}
-
 func showTop(rt *command.Runtime, cmd *cobra.Command, top int) error {
-	return show(rt, cmd, "/api/v1/coins/markets", url.Values{"per_page": {strconv.Itoa(top)}}, func(out *command.Output, answer tableAnswer) {
+	return show(rt, cmd, "/api/v1/coins/markets", url.Values{"per_page": {strconv.Itoa(top)}}, func(out *command.Output, answer api.CoinsTableBody) {
 		if len(answer.Data) == 0 {
 			out.Text("no coin has a price yet: %s", answer.Meta.Reason)
 			return
@@ -129,11 +87,11 @@ func showTop(rt *command.Runtime, cmd *cobra.Command, top int) error {
 		out.Row("#", "COIN", "NAME", "PRICE USD", "1 H", "24 H", "7 D", "MARKET CAP", "VOLUME 24 H")
 		for _, c := range answer.Data {
 			rank := unknown
-			if c.Rank > 0 {
-				rank = strconv.Itoa(c.Rank)
+			if c.MarketCapRank != nil && *c.MarketCapRank > 0 {
+				rank = strconv.FormatInt(*c.MarketCapRank, 10)
 			}
-			out.Row(rank, strings.ToUpper(c.Symbol), c.Name, amount(&c.Price), change(c.Change1h), change(c.Change24h), change(c.Change7d),
-				short(c.MarketCap), short(c.Volume))
+			out.Row(rank, strings.ToUpper(c.Symbol), c.Name, amount(&c.CurrentPrice), change(c.PriceChangePercentage1h), change(c.PriceChangePercentage24h),
+				change(c.PriceChangePercentage7d), short(c.MarketCap), short(c.TotalVolume))
 		}
 	})
 }

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/query/clients/go/api"
 )
 
 func ratesCommand(rt *command.Runtime) *cobra.Command {
@@ -32,40 +32,19 @@ func ratesCommand(rt *command.Runtime) *cobra.Command {
 	return cmd
 }
 
-// ratesAnswer is what is shown of GET /api/v1/rates/{symbol}.
-type ratesAnswer struct {
-	Data struct {
-		Symbol string `json:"symbol"`
-		CoinID string `json:"coinId"`
-		Rates  []struct {
-			Provider    string    `json:"provider"`
-			Category    string    `json:"category"`
-			Rate        float64   `json:"rate"`
-			UnitSymbol  string    `json:"unitSymbol"`
-			LastUpdated time.Time `json:"lastUpdated"`
-			Metadata    struct {
-				Chain  string   `json:"chain"`
-				Name   string   `json:"name"`
-				Term   string   `json:"term"`
-				TVLUSD *float64 `json:"tvlUsd"`
-			} `json:"metadata"`
-		} `json:"rates"`
-	} `json:"data"`
-	Meta struct {
-		Total     int  `json:"total"`
-		Truncated bool `json:"truncated"`
-	} `json:"meta"`
-}
-
-func showRates(out *command.Output, answer ratesAnswer) {
+func showRates(out *command.Output, answer api.RatesSymbolBody) {
 	if len(answer.Data.Rates) == 0 {
 		out.Text("no provider pays or asks anything for %s in these categories", answer.Data.CoinID)
 		return
 	}
 	out.Row("PROVIDER", "CATEGORY", "RATE", "POOL", "CHAIN", "TERM", "TVL USD", "TIME")
 	for _, r := range answer.Data.Rates {
-		out.Row(r.Provider, r.Category, fmt.Sprintf("%.2f %s", r.Rate, r.UnitSymbol), orDash(r.Metadata.Name), orDash(r.Metadata.Chain), orDash(r.Metadata.Term),
-			short(r.Metadata.TVLUSD), clock(r.LastUpdated))
+		pool := r.Metadata
+		if pool == nil {
+			pool = &api.RatesMetadata{}
+		}
+		out.Row(r.Provider, r.Category, fmt.Sprintf("%.2f %s", r.Rate, r.UnitSymbol), orDash(pool.Name), orDash(pool.Chain), orDash(pool.Term),
+			short(pool.TvlUSD), clock(r.LastUpdated))
 	}
 	if answer.Meta.Truncated {
 		out.Text("%d of %d rows; --limit shows more", len(answer.Data.Rates), answer.Meta.Total)

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/query/clients/go/api"
 )
 
 func restatementsCommand(rt *command.Runtime) *cobra.Command {
@@ -46,29 +46,7 @@ func restatementsCommand(rt *command.Runtime) *cobra.Command {
 	return cmd
 }
 
-// restatementsAnswer is what is shown of GET /api/v1/restatements.
-type restatementsAnswer struct {
-	Restatements []struct {
-		Time   time.Time         `json:"time"`
-		Cause  string            `json:"cause"`
-		Table  string            `json:"table"`
-		Kind   string            `json:"kind"`
-		Key    map[string]string `json:"key"`
-		Before map[string]string `json:"before"`
-		After  map[string]string `json:"after"`
-		Others []string          `json:"others"`
-	} `json:"restatements"`
-	Unlisted []struct {
-		Time  time.Time `json:"time"`
-		Table string    `json:"table"`
-		Rows  int64     `json:"rows"`
-	} `json:"unlisted"`
-	Meta struct {
-		Next string `json:"next"`
-	} `json:"meta"`
-}
-
-func showRestatements(out *command.Output, answer restatementsAnswer) {
+func showRestatements(out *command.Output, answer api.RestatementsBody) {
 	if len(answer.Restatements) == 0 {
 		out.Text("no row was restated")
 	} else {

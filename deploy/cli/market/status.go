@@ -12,6 +12,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/query/clients/go/api"
 )
 
 func statusCommand(rt *command.Runtime) *cobra.Command {
@@ -29,48 +30,20 @@ func statusCommand(rt *command.Runtime) *cobra.Command {
 	return cmd
 }
 
-// statusAnswer is what is shown of GET /api/v1/system.
-type statusAnswer struct {
-	Data struct {
-		Venues []struct {
-			Slug     string           `json:"slug"`
-			State    string           `json:"state"`
-			Markets  int64            `json:"markets"`
-			EventAge float64          `json:"lastEventAgeSeconds"`
-			Gaps     map[string]int64 `json:"gaps"`
-			OpenGaps int64            `json:"openGaps"`
-			Refused  map[string]int64 `json:"refused"`
-		} `json:"venues"`
-		Sources []struct {
-			Slug      string  `json:"slug"`
-			State     string  `json:"state"`
-			AnswerAge float64 `json:"lastAnswerAgeSeconds"`
-			Requests  int64   `json:"requests"`
-			Failures  int64   `json:"failures"`
-		} `json:"sources"`
-		Path []struct {
-			Kind       string  `json:"kind"`
-			Name       string  `json:"name"`
-			LagSeconds float64 `json:"lagSeconds"`
-			LagRecords int64   `json:"lagRecords"`
-		} `json:"path"`
-	} `json:"data"`
-}
-
-func showStatus(out *command.Output, answer statusAnswer) {
+func showStatus(out *command.Output, answer api.SystemBody) {
 	d := answer.Data
 	if len(d.Venues) > 0 {
 		out.Row("VENUE", "STATE", "MARKETS", "LAST EVENT", "GAPS", "OPEN", "REFUSED")
 	}
 	for _, v := range d.Venues {
-		out.Row(v.Slug, v.State, v.Markets, age(v.EventAge), counts(v.Gaps), v.OpenGaps, counts(v.Refused))
+		out.Row(v.Slug, v.State, v.Markets, age(v.LastEventAgeSeconds), counts(v.Gaps), v.OpenGaps, counts(v.Refused))
 	}
 	if len(d.Sources) > 0 {
 		out.Text("")
 		out.Row("SOURCE", "STATE", "LAST ANSWER", "REQUESTS", "FAILURES")
 	}
 	for _, s := range d.Sources {
-		out.Row(s.Slug, s.State, age(s.AnswerAge), s.Requests, s.Failures)
+		out.Row(s.Slug, s.State, age(s.LastAnswerAgeSeconds), s.Requests, s.Failures)
 	}
 	if len(d.Path) > 0 {
 		out.Text("")

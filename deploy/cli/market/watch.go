@@ -1,35 +1,20 @@
 package market
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
-	"github.com/marketlog/marketlog/stream/retry"
-)
-
-const (
-	// maxMessage bounds a message of the stream, in bytes.
-	maxMessage = 8 << 20
-	// heartbeat is how often a stream without prices shows that it lives; one that shows nothing for silence is given up.
-	heartbeat = 5 * time.Second
-	silence   = 3 * heartbeat
-	// Pauses between tries to reach a server that is away.
-	firstPause = 250 * time.Millisecond
-	maxPause   = 5 * time.Second
+	marketlog "github.com/marketlog/marketlog/query/clients/go"
+	"github.com/marketlog/marketlog/query/clients/go/api"
 )
 
 func watchCommand(rt *command.Runtime) *cobra.Command {
@@ -50,24 +35,29 @@ coins is printed exactly once over any number of restarts. --from prints every p
 			if err != nil {
 				return err
 			}
-			query := url.Values{"symbols": {strings.Join(args, ",")}, "heartbeatMs": {fmt.Sprint(heartbeat.Milliseconds())}, "delivery": {"latest"}}
+			// The texts of the flags go to the server, which alone judges them.
+			replay := url.Values{}
+			options := marketlog.StreamOptions{Symbols: args, Delivery: marketlog.Latest, Parameters: replay}
 			if every || from != "" {
-				query.Set("delivery", "all")
+				options.Delivery = marketlog.All
 			}
 			switch {
 			case from != "":
-				query.Set("from", since(from, time.Now()))
+				replay.Set("from", since(from, time.Now()))
 			case to != "" || cmd.Flags().Changed("speed"):
 				return errors.New("--to and --speed belong to a replay: add --from")
 			}
 			if to != "" {
-				query.Set("to", since(to, time.Now()))
+				replay.Set("to", since(to, time.Now()))
 			}
 			if cmd.Flags().Changed("speed") {
-				query.Set("speed", strconv.FormatFloat(speed, 'g', -1, 64))
+				replay.Set("speed", strconv.FormatFloat(speed, 'g', -1, 64))
 			}
-			w := &watch{out: out, query: query, connect: func() (*client, error) { return connect(rt, cmd) }}
-			return w.run(cmd.Context())
+			c, err := connect(rt, cmd)
+			if err != nil {
+				return err
+			}
+			return newWatch(out, c, options).run(cmd.Context())
 		},
 	}
 	cmd.Flags().BoolVar(&every, "every", false, "every price, also those that repeat the one before, instead of changes")
@@ -79,7 +69,7 @@ coins is printed exactly once over any number of restarts. --from prints every p
 	return cmd
 }
 
-// since is an instant as the server reads it, which alone judges it; a duration is so long ago.
+// since is an instant as the server reads it; a duration is so long ago.
 func since(text string, now time.Time) string {
 	if ago, err := time.ParseDuration(text); err == nil {
 		return now.Add(-ago).UTC().Format(time.RFC3339Nano)
@@ -87,178 +77,143 @@ func since(text string, now time.Time) string {
 	return text
 }
 
-// errReplayed means that a replay has come to its end.
-var errReplayed = errors.New("the replay has come to its end")
-
 // watch follows the stream over any number of connections.
 type watch struct {
 	out     *command.Output
-	connect func() (*client, error)
-	query   url.Values // with the cursor of the last message
-	reached bool       // whether a message ever came
+	client  *client
+	stream  *marketlog.Stream
+	all     bool   // every price is asked for, in place of changes
+	reached bool   // whether a message ever came
+	began   string // the cursor that the connection began with; empty where it began with the present, or the beginning of a replay
 }
 
-// run follows until the context ends, or a server refuses what is asked for.
-func (w *watch) run(ctx context.Context) error {
-	pauses := retry.New(firstPause, maxPause)
-	for {
-		before := w.query.Get("cursor")
-		err := w.follow(ctx)
-		switch {
-		case ctx.Err() != nil, errors.Is(err, errReplayed):
-			return nil
-		case !w.reached || refusedForGood(err):
-			return err
-		case w.query.Get("cursor") != before:
-			pauses.Reset()
-			w.note("the connection is lost (%v); trying again", err)
-		}
-		if retry.Wait(ctx, pauses.Next()) != nil {
-			return nil
-		}
-	}
+func newWatch(out *command.Output, c *client, options marketlog.StreamOptions) *watch {
+	w := &watch{out: out, client: c, all: options.Delivery == marketlog.All}
+	options.Patience, options.Again = -1, w.again
+	w.stream = c.Stream(options)
+	return w
 }
 
-// refusedForGood is whether a server will answer the same again.
-func refusedForGood(err error) bool {
-	var refused *refusedError
-	return errors.As(err, &refused) && refused.status < http.StatusInternalServerError && refused.status != http.StatusTooManyRequests
-}
-
-// note prints a line about the connection; with -o json the messages say it.
-func (w *watch) note(format string, args ...any) {
-	if !w.out.Objects() {
-		w.out.Text("-- "+format, args...)
+// again is whether a connection that failed is tried again: a server that never answered is none.
+func (w *watch) again(err error, _ time.Duration) bool {
+	cursor := w.stream.Cursor()
+	if w.reached && cursor != w.began && !w.out.Objects() { // with -o json the messages show it
+		w.out.Text("-- the connection is lost (%v); trying again", w.client.shown(err))
 		_ = w.out.Flush() // an output that is gone ends the next message
 	}
+	w.began = cursor
+	return w.reached
 }
 
-// follow reads one connection to its end, which is always an error.
-func (w *watch) follow(ctx context.Context) error {
-	c, err := w.connect()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	alive := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%s sends nothing", c.base)) })
-	defer alive.Stop()
-	response, err := c.open(ctx, "/api/v1/stream", w.query, "application/x-ndjson")
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusNoContent {
-		return errReplayed // it was cut off before it read that
-	}
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, maxMessage)
-	for lines.Scan() {
-		alive.Reset(silence)
-		if err := w.take(lines.Bytes()); err != nil {
+// run follows until the context or a replay ends, or a server refuses what is asked for.
+func (w *watch) run(ctx context.Context) error {
+	for message, err := range w.stream.Messages(ctx) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return w.client.shown(err)
+		}
+		if err := w.take(message); err != nil {
 			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading the stream of %s: %w", c.base, cmp.Or(context.Cause(ctx), err))
-	}
-	return fmt.Errorf("%s ended the stream", c.base)
+	return nil
 }
 
-// message is what is shown of a message of the stream.
-type message struct {
-	Type   string `json:"type"`
-	Cursor string `json:"cursor"`
-	Data   []struct {
-		Symbol        string  `json:"symbol"`
-		Price         float64 `json:"price"`
-		Timestamp     int64   `json:"timestamp"` // Unix milliseconds
-		PreviousPrice float64 `json:"previousPrice"`
-		Reason        string  `json:"reason"`
-		LastPriceAt   int64   `json:"lastPriceAt"` // Unix milliseconds
-	} `json:"data"`
-	Simulated bool    `json:"simulated"`
-	Seconds   float64 `json:"seconds"`
-	Since     string  `json:"since"` // absent where nothing is known of what came before
-	Until     string  `json:"until"`
-	Reason    string  `json:"reason"`
-	Error     struct {
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-// take prints a message and keeps its cursor.
-func (w *watch) take(raw []byte) error {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
-		return nil
-	}
-	var m message
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return fmt.Errorf("reading a message of the stream: %w", err)
-	}
-	var err error
-	if w.out.Objects() {
-		err = w.out.Object(json.RawMessage(raw))
-	} else {
-		w.show(&m)
-		err = w.out.Flush()
+// take prints a message.
+func (w *watch) take(m marketlog.Message) (err error) {
+	switch {
+	case w.repeats(m):
+	case w.out.Objects():
+		err = w.out.Object(m.JSON)
+	default:
+		err = errors.Join(w.show(m), w.out.Flush())
 	}
 	if err != nil {
 		return fmt.Errorf("printing a message of the stream: %w", err)
 	}
 	w.reached = true
-	if m.Cursor != "" { // what it brought is printed
-		w.query.Set("cursor", m.Cursor)
-		w.query.Set("snapshot", "0")
-		w.query.Del("from")
-	}
-	switch m.Type {
-	case "replay_end":
-		return errReplayed
-	case "live":
-		w.query.Del("speed") // the present has its own
-	}
 	return nil
 }
 
-func (w *watch) show(m *message) {
-	at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04:05Z") }
+// repeats reports whether a message has what came before the connection was lost: the current prices, with which each begins. Behind a gap they
+// are new.
+func (w *watch) repeats(m marketlog.Message) bool {
+	if m.Type != "initial_prices" || w.began == "" {
+		return false
+	}
+	var prices api.MessageInitialPrices
+	return json.Unmarshal(m.JSON, &prices) == nil && !prices.Gap
+}
+
+// show prints a message for people.
+func (w *watch) show(m marketlog.Message) error {
 	switch m.Type {
 	case "welcome":
-		if m.Simulated && !w.reached {
-			w.out.Text("SIMULATED: these numbers are invented")
-		}
+		return decoded(m, func(welcome api.MessageWelcome) {
+			if welcome.Simulated && !w.reached {
+				w.out.Text("SIMULATED: these numbers are invented")
+			}
+		})
 	case "initial_prices":
-		for _, p := range m.Data {
-			w.out.Text("%s  %-6s %14s USD", at(p.Timestamp), p.Symbol, amount(&p.Price))
-		}
+		return decoded(m, func(prices api.MessageInitialPrices) {
+			for _, p := range prices.Data {
+				w.out.Text("%s  %-6s %14s USD", second(p.Timestamp), p.Symbol, amount(&p.Price))
+			}
+		})
 	case "price_update":
-		for _, p := range m.Data {
-			percent := (p.Price/p.PreviousPrice - 1) * 100
-			w.out.Text("%s  %-6s %14s USD  %+.4f %%", at(p.Timestamp), p.Symbol, amount(&p.Price), percent)
-		}
+		return decoded(m, func(update api.MessagePriceUpdate) {
+			for _, p := range update.Data {
+				percent := (p.Price/p.PreviousPrice - 1) * 100
+				w.out.Text("%s  %-6s %14s USD  %+.4f %%", second(p.Timestamp), p.Symbol, amount(&p.Price), percent)
+			}
+		})
 	case "stale":
-		for _, p := range m.Data {
-			w.out.Text("-- %s is stale since %s: %s", p.Symbol, at(p.LastPriceAt), p.Reason)
-		}
+		return decoded(m, func(stale api.MessageStale) {
+			for _, p := range stale.Data {
+				w.out.Text("-- %s is stale since %s: %s", p.Symbol, second(p.LastPriceAt), p.Reason)
+			}
+		})
 	case "fresh":
-		for _, p := range m.Data {
-			w.out.Text("-- %s is fresh again", p.Symbol)
-		}
+		return decoded(m, func(fresh api.MessageFresh) {
+			for _, p := range fresh.Data {
+				w.out.Text("-- %s is fresh again", p.Symbol)
+			}
+		})
 	case "resumed":
 		what := "the newest prices"
-		if w.query.Get("delivery") == "all" {
+		if w.all {
 			what = "all prices"
 		}
-		w.out.Text("-- resumed: %s of the %.0f s that were missed follow", what, m.Seconds)
+		return decoded(m, func(resumed api.MessageResumed) {
+			w.out.Text("-- resumed: %s of the %d s that were missed follow", what, resumed.Seconds)
+		})
 	case "live":
 		w.out.Text("-- the present is reached")
 	case "replay_end":
 		w.out.Text("-- the replay has come to its end")
 	case "gap":
-		w.out.Text("-- a gap from %s to %s: %s", cmp.Or(m.Since, "the cursor"), m.Until, m.Reason)
-	case "error":
-		w.out.Text("-- %s", m.Error.Message)
+		return decoded(m, func(gap api.MessageGap) {
+			since := "the cursor"
+			if !gap.Since.IsZero() {
+				since = gap.Since.Format(serverTime)
+			}
+			w.out.Text("-- a gap from %s to %s: %s", since, gap.Until.Format(serverTime), gap.Reason)
+		})
 	}
+	return nil
+}
+
+// second writes a time in Unix milliseconds to the second, in UTC.
+func second(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04:05Z") }
+
+// decoded passes a message on as what its type is.
+func decoded[T any](m marketlog.Message, to func(T)) error {
+	var as T
+	if err := json.Unmarshal(m.JSON, &as); err != nil {
+		return fmt.Errorf("reading %s: %w", m.Type, err)
+	}
+	to(as)
+	return nil
 }
