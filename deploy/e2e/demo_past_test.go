@@ -20,6 +20,8 @@ var servedPaths = []string{
 	"/api/v1/rates/eth", "/api/v1/rates?category=lending&limit=50", "/api/v1/rates/summary?category=staking",
 	"/api/v1/prices/BTC?vs=eur", "/api/v1/fiat", "/api/v1/fiat/eur", "/api/v1/explain/fiat/eur?depth=2", "/api/v1/stablecoins/index",
 	"/api/v1/global-stats/defi/lending", "/api/v1/global-stats/defi/staking", "/api/v1/global-stats/defi/borrowing",
+	"/api/v1/coins/markets?per_page=20", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=5", "/api/v1/coins/top?limit=10", "/api/v1/coins/trending?limit=5",
+	"/api/v1/coins/bitcoin/market-data", "/api/v1/global-stats/movers?limit=3", "/api/v1/global-stats/fear-greed", "/api/v1/global-stats/summary",
 }
 
 // servedAnswer is what was answered between two instants of this machine's clock, which is the demo's too.
@@ -97,7 +99,8 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/rates/eth?asOf=2025-01-01T00:00:00Z":          "410 AGED_OUT availableFrom",
 		"/api/v1/global-stats/defi?asOf=2025-01-01T00:00:00Z":  "410 AGED_OUT availableFrom",
 		"/api/v1/rates?asOf=" + answers[0].at():                "400 NOT_SUPPORTED category",
-		"/api/v1/coins/markets?asOf=" + answers[0].at():        "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
+		"/api/v1/coins/recent?asOf=" + answers[0].at():         "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
+		"/api/v1/coins/top?asOf=2025-01-01T00:00:00Z":          "410 AGED_OUT availableFrom",
 		"/api/v1/prices/summary?asOf=" + answers[0].at():       "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
 	} {
 		status, body, err := d.ask(path)

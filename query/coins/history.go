@@ -50,7 +50,7 @@ func (u *Unit) priceHistory() query.Endpoint {
 		Params: []query.Param{
 			query.CoinParam("symbol", query.Path, "BTC"),
 			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "Number of days back."},
-			query.AsOfParam("Point in time: the history that was given then, up to the interval that was under way. Default: now."), query.KnowledgeParam},
+			query.AsOfParam("Point in time. The history that was given then, up to the interval that was under way. Default: now."), query.KnowledgeParam},
 		Body: HistoryBody{}, NotFound: true, Handle: u.getHistory,
 	}
 }

@@ -2,6 +2,7 @@ package coins
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ type index struct {
 	updated   string // when the newest minute ended
 	// stale means that this was longer ago than rowsStaleAfter.
 	stale bool
+	// asOf means that it is of a past instant, and made for one request.
+	asOf  bool
 	coins []*views.CatalogCoin
 	// ranked means that coins before it have a rank.
 	ranked int
@@ -55,6 +58,21 @@ func (u *Unit) index(now time.Time) *index {
 		ix.stale = staleRows(snapshot, now)
 		return ix
 	})
+}
+
+// indexOf is the index that a request asks for: that of the instant of its asOf, else the newest one.
+func (u *Unit) indexOf(ctx context.Context, r *query.Request) (*index, error) {
+	at, asOf := r.Time("asOf")
+	if !asOf {
+		return u.index(r.Now), nil
+	}
+	snapshot, err := u.pastCoins.At(ctx, at)
+	if err != nil {
+		return nil, query.FaultOfPast(err, at)
+	}
+	ix := newIndex(snapshot, &past{})
+	ix.stale, ix.asOf = staleRows(snapshot, at), true
+	return ix, nil
 }
 
 // of reports whether an index is that of a snapshot at a time of the query's clock.

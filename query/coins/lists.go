@@ -25,12 +25,15 @@ type TopCoin struct {
 	TotalVolume              *float64 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h" doc:"USD, 24 hours"`
 }
 
+// asOfParam asks for the rows of coins of a past instant.
+var asOfParam = query.AsOfParam("Point in time. The answer that was given then. Names and images are those of now. Default: now.")
+
 func (u *Unit) top() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/top", ID: "listTopCoins", Tool: "top_coins", Tag: "coins",
 		Summary:     "The largest coins by market cap",
 		Description: "Coins without a market cap are left out.",
-		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "50", Min: 1, Max: 500, Doc: "Maximum number of rows."}},
+		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "50", Min: 1, Max: 500, Doc: "Maximum number of rows."}, asOfParam},
 		Body:        TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
 	}
 }
@@ -40,7 +43,11 @@ func topCoin(coin *views.CatalogCoin) TopCoin {
 }
 
 func (u *Unit) getTop(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, limit := u.index(r.Now), int(r.Integer("limit"))
+	ix, err := u.indexOf(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	limit := int(r.Integer("limit"))
 	return u.answer(ctx, ix, key("top", r), func() any {
 		body := TopBody{Coins: []TopCoin{}}
 		for _, coin := range ix.coins[:min(limit, ix.ranked)] {
@@ -89,13 +96,17 @@ func (u *Unit) trending() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/trending", ID: "listTrendingCoins", Tag: "coins",
 		Summary:     "Coins by 24-hour price change",
 		Description: "The largest gainers among coins with a 24-hour volume of at least 50,000 USD.",
-		Params:      []query.Param{limitParam("20", 100)},
+		Params:      []query.Param{limitParam("20", 100), asOfParam},
 		Body:        TrendingBody{}, MaxAge: listAge, Hot: true, Handle: u.getTrending,
 	}
 }
 
 func (u *Unit) getTrending(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, limit := u.index(r.Now), int(r.Integer("limit"))
+	ix, err := u.indexOf(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	limit := int(r.Integer("limit"))
 	return u.answer(ctx, ix, key("trending", r), func() any {
 		body := TrendingBody{Coins: []TrendingCoin{}}
 		for _, i := range ix.order(orderKey{by: "price_change_percentage_24h", desc: true, priced: true}) {

@@ -3,9 +3,12 @@ package coins
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -68,18 +71,37 @@ func (u *Unit) marketStatistics() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/market-data", ID: "getCoinMarketData", Tag: "coins",
 		Summary:     "Market statistics of a coin",
 		Description: "As of the end of a minute. Numbers are from our venues' prices and candles where these suffice, else from reference sources; supplies are always a source's, and what is unknown is absent.",
-		Params:      []query.Param{coinParam}, Body: StatisticsBody{}, NotFound: true, MaxAge: coinAge, Hot: true, Handle: u.getStatistics,
+		Params:      []query.Param{coinParam, asOfParam}, Body: StatisticsBody{}, NotFound: true, MaxAge: coinAge, Hot: true, Handle: u.getStatistics,
 	}
 }
 
-func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getStatistics(ctx context.Context, r *query.Request) (query.Answer, error) {
 	coin, err := u.find(r.Text("coinId"))
 	if err != nil {
 		return query.Answer{}, err
 	}
-	market := row(coin.CatalogCoin)
+	if at, past := r.Time("asOf"); past {
+		return u.statisticsAsOf(ctx, coin, at)
+	}
+	return u.statisticsOf(coin.CatalogCoin, u.catalog.Snapshot(), u.priceCache.Entry(coin.Own), r.Now)
+}
+
+// statisticsAsOf is the answer of an instant.
+func (u *Unit) statisticsAsOf(ctx context.Context, coin views.Named, at time.Time) (query.Answer, error) {
+	snapshot, unrowed := u.pastCoins.At(ctx, at)
+	entries, unpriced := u.priceCache.AsOf(ctx, u.history, []schemas.Coin{coin.Own}, at)
+	if err := views.FaultOfParts(unrowed, unpriced); err != nil {
+		return query.Answer{}, query.FaultOfPast(err, at)
+	}
+	i := slices.IndexFunc(snapshot.Coins, func(c *views.CatalogCoin) bool { return c.ID == coin.ID })
+	return u.statisticsOf(snapshot.Coins[i], snapshot, entries[coin.ID], at)
+}
+
+// statisticsOf answers of a coin and its price, nil for none, as a snapshot has them at an instant.
+func (u *Unit) statisticsOf(coin *views.CatalogCoin, snapshot *views.Snapshot, e *views.Entry, at time.Time) (query.Answer, error) {
+	market := row(coin)
 	statistics := Statistics{
-		CoinID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Price: compact(coin.CatalogCoin).Price, PriceSource: market.PriceSource,
+		CoinID: coin.ID, Symbol: strings.ToLower(coin.Symbol), Price: compact(coin).Price, PriceSource: market.PriceSource,
 		MarketCap: market.MarketCap, MarketCapRank: coin.Rank, FullyDilutedValuation: market.FullyDilutedValuation, TotalVolume: market.Volume24H, VolumeToMarketCap: schemas.VolumeToMarketCap(market),
 		High24h: market.High24H, Low24h: market.Low24H, PriceChange24h: market.PriceChange24H,
 		PriceChangePercentage1h: market.Change1H, PriceChangePercentage24h: market.Change24H, PriceChangePercentage7d: market.Change7D,
@@ -92,12 +114,12 @@ func (u *Unit) getStatistics(_ context.Context, r *query.Request) (query.Answer,
 		LastUpdated: query.FormatTime(market.Time),
 	}
 	statistics.MaxSupply = maxSupply(market)
-	body := StatisticsBody{Data: statistics, Meta: StatisticsMeta{LastUpdated: statistics.LastUpdated, IsStale: staleRows(u.catalog.Snapshot(), r.Now), OwnChanges: market.OwnChanges}}
+	body := StatisticsBody{Data: statistics, Meta: StatisticsMeta{LastUpdated: statistics.LastUpdated, IsStale: staleRows(snapshot, at), OwnChanges: market.OwnChanges}}
 	if coin.Market == nil {
 		body.Meta.Reason = "no_market"
 	}
-	simulated := u.catalog.Snapshot().Simulated
-	if e := u.priceCache.Entry(coin.Own); e != nil && !u.priceCache.Freshness(e, r.Now).Stale {
+	simulated := snapshot.Simulated
+	if e != nil && !u.priceCache.Freshness(e, at).Stale {
 		body.Data.Providers, body.Data.Confidence = int(e.Price.Accepted), &e.Price.Confidence
 		simulated = simulated || e.Price.Simulated
 	}

@@ -64,22 +64,29 @@ func (u *Unit) table() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/markets", ID: "listCoinMarketTable", Tag: "coins",
 		Summary:     "Market table of all coins that have a price",
-		Description: "Each row is as of the end of the last minute in which it changed.",
+		Description: "Each row is as of the end of the last minute in which it changed. With asOf, the rows and the order that were answered then; search and category, as names and images, are those of now.",
 		Params: []query.Param{
 			pageParam,
 			{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows per page."},
 			{Name: "sparkline", Kind: query.Flag, Default: "false", Doc: "Adds hourly prices of 7 days."},
 			{Name: "order", Kind: query.Text, Default: "market_cap_rank", Allowed: tableOrders, Doc: "Sort key."},
-			orderParam("order_dir"), categoryParam, searchParam},
+			orderParam("order_dir"), categoryParam, searchParam, asOfParam},
 		Body: TableBody{}, MaxAge: listAge, Hot: true, Handle: u.getTable,
 	}
 }
 
 func (u *Unit) getTable(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix := u.index(r.Now)
+	sparkline := r.Flag("sparkline")
+	if _, past := r.Time("asOf"); past && sparkline {
+		return query.Answer{}, query.NotSupported("sparkline", "hourly prices are not kept as they were served: /api/v1/charts/{coinId} has those of then")
+	}
+	ix, err := u.indexOf(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
 	s := seek("", r.Text("search"), "", r.Text("category"))
 	by := orderKey{by: r.Text("order"), desc: r.Text("order_dir") == "desc", priced: true}
-	number, size, sparkline := r.Integer("page"), r.Integer("per_page"), r.Flag("sparkline")
+	number, size := r.Integer("page"), r.Integer("per_page")
 	key := bodyKey{endpoint: "table", first: number, last: size, flag: sparkline, a: by.by + r.Text("order_dir")}
 	if r.Clamped() != nil {
 		key.a += " clamped"

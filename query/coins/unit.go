@@ -41,6 +41,7 @@ type Unit struct {
 	catalog    *views.Catalog
 	yieldStore *views.YieldStore
 	candles    *views.Candles
+	pastCoins  *views.PastCoins
 	history    History
 
 	ratings atomic.Pointer[rated]
@@ -52,8 +53,8 @@ type Unit struct {
 }
 
 // New makes the unit. What it reports of the past is unknown until Run has read it.
-func New(priceCache *views.PriceCache, catalog *views.Catalog, yieldStore *views.YieldStore, candles *views.Candles, history History) *Unit {
-	u := &Unit{priceCache: priceCache, catalog: catalog, yieldStore: yieldStore, candles: candles, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
+func New(priceCache *views.PriceCache, catalog *views.Catalog, yieldStore *views.YieldStore, candles *views.Candles, pastCoins *views.PastCoins, history History) *Unit {
+	u := &Unit{priceCache: priceCache, catalog: catalog, yieldStore: yieldStore, candles: candles, pastCoins: pastCoins, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
 		MaximumWeight: cacheBytes,
 		// The compressed form may be beside it.
 		Weigher:          func(_ bodyKey, a query.Answer) uint32 { return uint32(len(a.Body.JSON())*5/4 + 256) },
@@ -89,6 +90,11 @@ type bodyKey struct {
 // a request's own.
 func (u *Unit) answer(ctx context.Context, ix *index, key bodyKey, make func() any) (query.Answer, error) {
 	key.index = ix.number
+	if ix.asOf {
+		answer, err := query.Encode(make())
+		answer.Simulated = ix.simulated
+		return answer, err
+	}
 	return u.bodies.Get(ctx, key, otter.LoaderFunc[bodyKey, query.Answer](func(context.Context, bodyKey) (query.Answer, error) {
 		answer, err := query.Encode(make())
 		answer.Simulated = ix.simulated

@@ -106,15 +106,16 @@ func newFixture(t testing.TB) *fixture {
 	pegging := stablecoins.New(w.Prices, w.Catalog, past, stablecoins.Served{})
 	w.statistics = pegging.Statistics()
 	currencies := views.NewPastCurrencies(w.Catalog, log, past)
+	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, log, past), past)
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
 		Currencies: currencies, Candles: candles, RateCharts: rateCharts})
-	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, past)
+	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, pastCoins, past)
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
 		w.listed.Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),
 		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
-		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, log, past), past).Endpoints())))
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, log, past), Coins: pastCoins, Sources: currencies}, past).Endpoints())))
 	return w
 }
 

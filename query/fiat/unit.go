@@ -83,7 +83,7 @@ const aliveFor = time.Minute
 
 func (s sync) next() time.Time { return s.last.Add(s.interval) }
 
-var asOfParam = query.AsOfParam("Point in time: the answer that was given then. createdAt is what is known of it now. Default: now.")
+var asOfParam = query.AsOfParam("Point in time. The answer that was given then. createdAt is what is known of it now. Default: now.")
 
 // answer gives what make makes of the currencies, which is kept until they change; or of those of the instant that a request asks for.
 func (u *Unit) answer(ctx context.Context, r *query.Request, k key, make func(*current) (any, error)) (query.Answer, error) {

@@ -2,6 +2,7 @@ package globalstats
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/marketlog/marketlog/query"
@@ -10,27 +11,72 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-var asOfParam = query.AsOfParam("Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, " +
-	"the answer is the last one that had ended a minute before. Default: now.")
+var asOfParam = query.AsOfParam("Point in time. The answer that was given then, with its age as it was. Default: now.")
 
-// answerAt is answer as of the instant that a request asks for; without one it is answer. Make may use the summary and the age alone.
-func (u *Unit) answerAt(ctx context.Context, r *query.Request, k key, make func(current) (any, error)) (query.Answer, error) {
+// parts are what an answer is made of beside the summary and the age.
+type parts int
+
+const (
+	partCoins     parts = 1 << iota // the rows of coins
+	partFearGreed                   // what sources stated of fear and greed
+)
+
+// answerAt is answer as of the instant that a request asks for; without one it is answer. Make may use the summary and the age, and the parts that are
+// named.
+func (u *Unit) answerAt(ctx context.Context, r *query.Request, k key, of parts, make func(current) (any, error)) (query.Answer, error) {
 	at, past := r.Time("asOf")
 	if !past {
 		return u.answer(r, k, make)
 	}
-	summary, err := u.summaryAt(ctx, at)
+	now, err := u.at(ctx, at, of)
 	if err != nil {
 		return query.Answer{}, err
 	}
-	body, err := make(current{Snapshot: &views.Snapshot{Time: summary.Time, Summary: summary}, age: query.AgeOf(summary.Time, at, views.StatisticsStaleAfter),
-		minute: at.Truncate(time.Minute)})
+	body, err := make(now)
 	if err != nil {
 		return query.Answer{}, err
 	}
 	answer, err := query.Encode(body)
-	answer.Simulated = summary.Simulated || u.catalog.Snapshot().Simulated
+	answer.Simulated = now.Summary.GetSimulated() || u.catalog.Snapshot().Simulated
 	return answer, err
+}
+
+// at is the market as of an instant.
+func (u *Unit) at(ctx context.Context, at time.Time, of parts) (now current, err error) {
+	summary, err := u.summaryAt(ctx, at)
+	if err != nil {
+		return now, err
+	}
+	snapshot := &views.Snapshot{}
+	var unrowed, unstated error
+	if of&partCoins != 0 {
+		if snapshot, unrowed = u.served.Coins.At(ctx, at); unrowed != nil {
+			snapshot = &views.Snapshot{}
+		}
+	}
+	if of&partFearGreed != 0 {
+		snapshot.FearGreed, now.past, snapshot.Notices, unstated = u.fearGreedAt(ctx, at)
+	}
+	if err := views.FaultOfParts(unrowed, unstated); err != nil {
+		return now, query.FaultOfPast(err, at)
+	}
+	snapshot.Time, snapshot.Summary = summary.Time, summary
+	now.Snapshot, now.age, now.minute = snapshot, query.AgeOf(summary.Time, at, views.StatisticsStaleAfter), at.Truncate(time.Minute)
+	return now, nil
+}
+
+// fearGreedAt are the days that sources had published by an instant, what was read of them in the log and what history held before, and who they are.
+func (u *Unit) fearGreedAt(ctx context.Context, at time.Time) (lately, before []*eventsv1.FearGreed, notices map[string]*eventsv1.SourceNotice, err error) {
+	stated, err := u.served.Sources.At(ctx, at)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	before, err = u.history.FearGreedHistory(ctx, at.Add(-(fearGreedDays+1)*day), at.Add(day))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	before = slices.DeleteFunc(before, func(d *eventsv1.FearGreed) bool { return d.IngestTime > at.UnixNano() })
+	return stated.FearGreed, before, stated.Notices, nil
 }
 
 // summaryAt reads the summary that was served at an instant.
@@ -60,7 +106,7 @@ func (u *Unit) summaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, 
 		return nil, err
 	}
 	if !restated.IsZero() { // the log has what it was
-		if summary, err = u.logged.At(ctx, at); err == nil && summary == nil {
+		if summary, err = u.served.Summaries.At(ctx, at); err == nil && summary == nil {
 			err = errNothingServed(at)
 		}
 		return summary, query.FaultOfPast(err, at)

@@ -182,7 +182,7 @@ func timestamp(t *testing.T, answer string) (status int, seconds int64) {
 
 // serve begins to answer of the catalog and the store as they are.
 func (w *fixture) serve() {
-	w.Serve(globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, w.log, w.History()), w.History()).Endpoints())
+	w.Serve(globalstats.New(w.Catalog, w.served(w.History()), w.History()).Endpoints())
 }
 
 // defiAsked are the operations about DeFi that answer the past.

@@ -58,7 +58,7 @@ func defiAge(s *eventsv1.DefiSummary, now time.Time) query.Age {
 	return query.AgeOf(min(s.GetTime(), oldest), now, defiStaleAfter)
 }
 
-var defiAsOfParam = query.AsOfParam("Point in time: the answer that was given then, with its age as it was. Default: now.")
+var defiAsOfParam = query.AsOfParam("Point in time. The answer that was given then, with its age as it was. Default: now.")
 
 // answer gives what encode makes of the newest summary, which is kept until that or its age changes, or of the one that was served at the instant that
 // the request asks for.

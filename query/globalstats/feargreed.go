@@ -59,12 +59,13 @@ func (u *Unit) fearGreed() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/global-stats/fear-greed", ID: "getFearGreed", Tool: "fear_greed_index", Tag: tag,
 		Summary:     "Fear and greed index",
 		Description: "The value of alternative.me, and an index computed by this service, which replaces it if it is older than 26 hours; see source.",
-		Body:        FearGreedBody{}, ToolBody: FearGreed{}, Hot: true, Handle: u.getFearGreed,
+		Params:      []query.Param{asOfParam},
+		Body:        FearGreedBody{}, ToolBody: FearGreed{}, NotFound: true, Hot: true, Handle: u.getFearGreed,
 	}
 }
 
-func (u *Unit) getFearGreed(_ context.Context, r *query.Request) (query.Answer, error) {
-	return u.answerOf(u.catalog.Snapshot(), r, key{operation: "fearGreed"}, func(now current) (any, error) {
+func (u *Unit) getFearGreed(ctx context.Context, r *query.Request) (query.Answer, error) {
+	body := func(now current) (any, error) {
 		body := fearGreedOf(now)
 		switch {
 		case body == nil:
@@ -73,7 +74,11 @@ func (u *Unit) getFearGreed(_ context.Context, r *query.Request) (query.Answer, 
 			return body, nil
 		}
 		return FearGreedBody{*body}, nil
-	})
+	}
+	if _, past := r.Time("asOf"); past {
+		return u.answerAt(ctx, r, key{}, partFearGreed, body)
+	}
+	return u.answerOf(u.catalog.Snapshot(), r, key{operation: "fearGreed"}, body)
 }
 
 // fearGreedOf is nil where neither the source nor the fold has published anything.

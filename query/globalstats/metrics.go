@@ -42,7 +42,7 @@ func (u *Unit) metrics() query.Endpoint {
 }
 
 func (u *Unit) getMetrics(ctx context.Context, r *query.Request) (query.Answer, error) {
-	return u.answerAt(ctx, r, key{operation: "metrics"}, func(now current) (any, error) {
+	return u.answerAt(ctx, r, key{operation: "metrics"}, 0, func(now current) (any, error) {
 		return MetricsBody{metricsOf(now.Summary, now.age)}, nil
 	})
 }

@@ -118,14 +118,14 @@ func (u *Unit) movers() query.Endpoint {
 		Params: []query.Param{{Name: "segment", Kind: query.Text, Example: "1-50",
 			Allowed: append([]string{"top50", "top100", "top250", "all", "1-100", flatRange}, rangeNames()...),
 			Doc:     "Rank segment by market cap. Default: in the tool view " + toolSegment + ", in the reference view all three segments."},
-			limitParam, offsetParam, floorParam},
-		Body: MoversBody{}, ToolBody: MoversToolBody{}, Hot: true, Handle: u.getMovers,
+			limitParam, offsetParam, floorParam, asOfParam},
+		Body: MoversBody{}, ToolBody: MoversToolBody{}, NotFound: true, Hot: true, Handle: u.getMovers,
 	}
 }
 
-func (u *Unit) getMovers(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getMovers(ctx context.Context, r *query.Request) (query.Answer, error) {
 	name := r.Text("segment")
-	return u.answer(r, moversKey("movers", name, r), func(now current) (any, error) {
+	return u.answerAt(ctx, r, moversKey("movers", name, r), partCoins, func(now current) (any, error) {
 		if r.View == query.Tool {
 			if name == "" {
 				name = toolSegment
@@ -150,14 +150,14 @@ func (u *Unit) moversOf() query.Endpoint {
 		Params: []query.Param{{Name: "rankRange", In: query.Path, Kind: query.Text, Required: true, Example: "1-50",
 			Allowed: append(rangeNames(), flatRange, schemas.AllRanks.String()),
 			Doc:     "Ranks by market cap; " + flatRange + " answers one list of both sides, all every segment."},
-			limitParam, offsetParam, floorParam},
-		Body: MoversOfBody{}, Hot: true, Handle: u.getMoversOf,
+			limitParam, offsetParam, floorParam, asOfParam},
+		Body: MoversOfBody{}, NotFound: true, Hot: true, Handle: u.getMoversOf,
 	}
 }
 
-func (u *Unit) getMoversOf(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getMoversOf(ctx context.Context, r *query.Request) (query.Answer, error) {
 	name := r.Text("rankRange")
-	return u.answer(r, moversKey("moversOf", name, r), func(now current) (any, error) {
+	return u.answerAt(ctx, r, moversKey("moversOf", name, r), partCoins, func(now current) (any, error) {
 		if name == schemas.AllRanks.String() {
 			data := now.segments(schemas.RankRanges, r)
 			return MoversOfBody{MoversOf{data}, now.meta(r, data.Segments)}, nil

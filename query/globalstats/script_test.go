@@ -49,11 +49,21 @@ func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*e
 	return s.Reader.FearGreedHistory(ctx, from, to)
 }
 
+// served is what the past is made of that a store, and the log, have.
+func (w *fixture) served(store interface {
+	views.ServedHistory
+	views.FiguresHistory
+	views.SourcesHistory
+}) globalstats.Served {
+	return globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, w.log, store), Coins: views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, w.log, store), store),
+		Sources: views.NewPastCurrencies(w.Catalog, w.log, store)}
+}
+
 func newFixture(t testing.TB) *fixture {
 	w := &fixture{Fixture: querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))}
 	store := &watched{w: w}
 	w.newest = views.NewDefiStore()
-	w.unit = globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, nil, store), store)
+	w.unit = globalstats.New(w.Catalog, w.served(store), store)
 	w.defi = globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, nil, store), store)
 	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
 		w.Open(enginetest.Migrated(t))

@@ -56,7 +56,7 @@ func (u *Unit) sentiment() query.Endpoint {
 }
 
 func (u *Unit) getSentiment(ctx context.Context, r *query.Request) (query.Answer, error) {
-	return u.answerAt(ctx, r, key{operation: "sentiment"}, func(now current) (any, error) {
+	return u.answerAt(ctx, r, key{operation: "sentiment"}, 0, func(now current) (any, error) {
 		data := sentimentOf(now)
 		return SentimentBody{data, now.meta(r, data.Segments)}, nil
 	})
@@ -76,7 +76,7 @@ func (u *Unit) sentimentOf() query.Endpoint {
 
 func (u *Unit) getSentimentOf(ctx context.Context, r *query.Request) (query.Answer, error) {
 	name := r.Text("rankRange")
-	return u.answerAt(ctx, r, key{operation: "sentimentOf", segment: name}, func(now current) (any, error) {
+	return u.answerAt(ctx, r, key{operation: "sentimentOf", segment: name}, 0, func(now current) (any, error) {
 		all := sentimentOf(now)
 		if name == schemas.AllRanks.String() {
 			return SentimentOfBody{SentimentOf{all}, now.meta(r, all.Segments)}, nil

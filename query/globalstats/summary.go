@@ -56,12 +56,17 @@ func (u *Unit) summary() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/global-stats/summary", ID: "getMarketSummary", Tool: "market_summary", Tag: tag,
 		Summary:     "Overview of the whole market",
 		Description: "Market cap, volume and dominance; in the reference view also movers, sentiment, and fear and greed.",
-		Body:        SummaryBody{}, ToolBody: SummaryToolBody{}, Hot: true, Handle: u.getSummary,
+		Params:      []query.Param{asOfParam},
+		Body:        SummaryBody{}, ToolBody: SummaryToolBody{}, NotFound: true, Hot: true, Handle: u.getSummary,
 	}
 }
 
-func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, error) {
-	return u.answer(r, key{operation: "summary"}, func(now current) (any, error) {
+func (u *Unit) getSummary(ctx context.Context, r *query.Request) (query.Answer, error) {
+	of := partCoins | partFearGreed
+	if r.View == query.Tool {
+		of = 0
+	}
+	return u.answerAt(ctx, r, key{operation: "summary"}, of, func(now current) (any, error) {
 		metrics := metricsOf(now.Summary, now.age)
 		if r.View == query.Tool {
 			return SummaryToolBody{metrics.TotalMarketCap, metrics.TotalVolume24h, metrics.BTCDominance, metrics.ETHDominance, metrics.Trend24h, metrics.Timestamp, metrics.Age}, nil

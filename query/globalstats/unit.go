@@ -17,7 +17,7 @@ const tag = "global statistics"
 // Unit answers the endpoints of global statistics.
 type Unit struct {
 	catalog *views.Catalog
-	logged  *views.PastSummaries
+	served  Served
 	history History
 	held    query.ResponseCache[version, key]
 	series  *series
@@ -25,9 +25,17 @@ type Unit struct {
 	past atomic.Pointer[[]*eventsv1.FearGreed]
 }
 
-// New makes the unit. The log has what a replay has changed since it was served.
-func New(catalog *views.Catalog, log *views.PastSummaries, history History) *Unit {
-	u := &Unit{catalog: catalog, logged: log, history: history}
+// Served is where it is read what was served at past instants: summaries as the log has them, which a replay may have changed in history since, the rows of
+// coins, and what sources stated of fear and greed.
+type Served struct {
+	Summaries *views.PastSummaries
+	Coins     *views.PastCoins
+	Sources   *views.PastCurrencies
+}
+
+// New makes the unit.
+func New(catalog *views.Catalog, served Served, history History) *Unit {
+	u := &Unit{catalog: catalog, served: served, history: history}
 	u.series = u.newSeries()
 	return u
 }

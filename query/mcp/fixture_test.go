@@ -58,12 +58,14 @@ func newFixture(t testing.TB) *fixture {
 	candles := views.NewCandles(w.Prices, w.History())
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
 	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator's override: none of the coins
+	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, nil, w.History()), w.History())
 	var endpoints []query.Endpoint
 	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
-		coins.New(w.Prices, w.Catalog, w.Yields, candles, w.History()),
-		globalstats.New(w.Catalog, views.NewPastSummaries(w.Catalog, nil, w.History()), w.History()),
+		coins.New(w.Prices, w.Catalog, w.Yields, candles, pastCoins, w.History()),
+		globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, nil, w.History()), Coins: pastCoins,
+			Sources: views.NewPastCurrencies(w.Catalog, nil, w.History())}, w.History()),
 		stablecoins.New(w.Prices, w.Catalog, w.History(), stablecoins.Served{
 			Sources: views.NewPastCurrencies(w.Catalog, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}),
 		states,

@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-var asOfParam = query.AsOfParam("Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. " +
+var asOfParam = query.AsOfParam("Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. " +
 	"Names of coins and countries of providers are those of now. Default: now.")
 
 // served are the prices of an instant: the current prices, or those of the past that were asked for.

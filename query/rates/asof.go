@@ -16,7 +16,7 @@ type Served struct {
 	Prices views.PublishedPrices
 }
 
-const asOfDoc = "Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now"
+const asOfDoc = "Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now"
 
 var (
 	asOfParam     = query.AsOfParam(asOfDoc + ". Default: now.")

@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-var asOfParam = query.AsOfParam("Point in time: the answer that was given then, with ages as they were. Default: now.")
+var asOfParam = query.AsOfParam("Point in time. The answer that was given then, with ages as they were. Default: now.")
 
 // servedAt is the state, and the statistics, that were served at an instant. It fails as the pasts of views do.
 func (u *Unit) servedAt(ctx context.Context, at time.Time) (*state, views.PegsByCoin, error) {

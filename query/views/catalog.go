@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -37,6 +38,7 @@ type Catalog struct {
 	facts   facts
 	words   map[string]string
 	served  servedMinutes
+	figured servedFigures
 	sources servedSources
 }
 
@@ -257,7 +259,11 @@ func (c *Catalog) endMinute(at int64) {
 	}
 	clear(c.staged.rows)
 	c.staged = minuteRows{rows: c.staged.rows[:0]}
+	before := c.minute
 	c.minute = max(c.minute, at)
+	if c.figures.Near(time.Unix(0, before)) != c.figures.Near(time.Unix(0, c.minute)) {
+		c.measureAgain() // not only those of which a new row came
+	}
 	c.due.Store(true)
 	if newer {
 		c.served.note(next.Time, func() { c.snapshot.update(c.current, c.build) })
@@ -269,6 +275,12 @@ func (c *Catalog) Measure(figures *AllFigures) {
 	c.snapshot.mu.Lock()
 	defer c.snapshot.mu.Unlock()
 	c.figures = figures
+	c.measureAgain()
+	c.figured.note(figures, func() { c.snapshot.update(c.current, c.build) })
+}
+
+// measureAgain has the rows of all coins that have figures made again.
+func (c *Catalog) measureAgain() {
 	for _, coin := range c.table.All() {
 		if c.rows[coin.ID] != nil {
 			c.moved[coin.ID] = true

@@ -66,6 +66,9 @@ func rankLast(a, b int) int { return cmp.Compare(uint(a)-1, uint(b)-1) }
 func (c *CatalogCoin) withRow(row measuredRow) *CatalogCoin {
 	next := *c
 	next.setRow(row)
+	if next.Symbol == "" || next.Name == "" {
+		next.nameByRow()
+	}
 	return &next
 }
 
@@ -81,21 +84,26 @@ type measuredRow struct {
 	at               time.Time
 }
 
-// row is the newest row of a coin; none for one without a price, whose row has nothing but names.
+// row is the newest row of a coin.
 func (c *Catalog) row(id string) measuredRow {
-	row := c.rows[id]
+	coin, _ := c.table.ByID(id)
+	return measure(c.rows[id], coin, c.figures, c.minute)
+}
+
+// measure is a row with the figures of a coin at the end of a minute (Unix nanoseconds), where they are known; no row of one without a price, which
+// has nothing but names.
+func measure(row *eventsv1.Market, coin schemas.Coin, figures *AllFigures, minute int64) measuredRow {
 	if row.GetPrice() <= 0 {
 		return measuredRow{}
 	}
-	coin, ok := c.table.ByID(id)
-	if !ok || c.figures == nil {
+	if coin.ID == "" || figures == nil {
 		return measuredRow{measured: row, folded: row}
 	}
-	figures := c.figures.Of(coin)
-	if !c.figures.Near(time.Unix(0, c.minute)) {
-		figures = schemas.CandleFigures{Ever: figures.Ever, Ago: figures.Ago}
+	own := figures.Of(coin)
+	if !figures.Near(time.Unix(0, minute)) {
+		own = schemas.CandleFigures{Ever: own.Ever, Ago: own.Ago}
 	}
-	return measuredRow{figures.Measure(row), row, figures, c.figures.At}
+	return measuredRow{own.Measure(row), row, own, figures.At}
 }
 
 // describe puts together what is known of a coin.
@@ -124,11 +132,16 @@ func (c *Catalog) describe(id string) *CatalogCoin {
 			coin.Platforms = reported.GetPlatforms()
 		}
 	}
-	if coin.Market != nil {
-		coin.Symbol, coin.Name = cmp.Or(coin.Symbol, coin.Market.Symbol), cmp.Or(coin.Name, coin.Market.Name)
-	}
-	coin.Folded = Fold(coin.Name) + "\n" + Fold(coin.Symbol) + "\n" + id
+	coin.nameByRow()
 	return coin
+}
+
+// nameByRow has a coin that nobody else names named by its row, and what it is searched by follow its names.
+func (c *CatalogCoin) nameByRow() {
+	if c.Market != nil {
+		c.Symbol, c.Name = cmp.Or(c.Symbol, c.Market.Symbol), cmp.Or(c.Name, c.Market.Name)
+	}
+	c.Folded = Fold(c.Name) + "\n" + Fold(c.Symbol) + "\n" + c.ID
 }
 
 // CategorizedShare is how much of the market cap of coins is of those with categories, in percent; nil where none has one. The caps are

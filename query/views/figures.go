@@ -83,7 +83,8 @@ type Figures struct {
 type AllFigures struct {
 	// At is the end of the minute.
 	At time.Time
-	// byRank are those of the table's coins, at rank-1.
+	// byRank are those of coins, at rank-1.
+	coins  []schemas.Coin
 	byRank []schemas.CandleFigures
 }
 
@@ -222,7 +223,7 @@ func (f *Figures) readAgo(ctx context.Context, today time.Time) error {
 // compute makes the figures of all coins at the end of a minute.
 func (f *Figures) compute(at time.Time) {
 	coins := f.priceCache.Coins().All()
-	next := &AllFigures{At: at, byRank: make([]schemas.CandleFigures, len(coins))}
+	next := &AllFigures{At: at, coins: coins, byRank: make([]schemas.CandleFigures, len(coins))}
 	for i, coin := range coins {
 		next.byRank[i] = f.figures(coin.ID, at)
 	}

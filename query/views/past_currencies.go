@@ -18,7 +18,7 @@ import (
 type servedSources struct {
 	clock func() time.Time // nil: nothing is remembered
 	steps *ServedSteps     // nil: nothing is recorded
-	// first and last are the offsets of what was read, last of what counts for currencies and stablecoins; known means that anything was read. Who takes
+	// first and last are the offsets of what was read, last of what counts for currencies, stablecoins, and fear and greed; known means that anything was read. Who takes
 	// records holds the catalog's mutex.
 	first, last int64
 	known       bool
@@ -42,7 +42,7 @@ func (s *servedSources) take(offset int64, rec *eventsv1.ReferenceRecord) {
 		s.fixing[fixing.Source] = true
 	}
 	// Requests to sources of all else change nothing, and are most of them.
-	if rec.GetFixing() != nil || rec.GetNotice() != nil || rec.GetStablecoin() != nil || s.fixing[rec.GetFetch().GetSource()] {
+	if rec.GetFixing() != nil || rec.GetNotice() != nil || rec.GetStablecoin() != nil || rec.GetFearGreed() != nil || s.fixing[rec.GetFetch().GetSource()] {
 		s.last = offset
 	}
 }
@@ -111,7 +111,7 @@ func NewPastCurrencies(current *Catalog, log SourcesLog, history SourcesHistory)
 	return &PastCurrencies{current: &current.sources, coins: current.table, log: log, history: history, held: newPastViews[[2]int64, *Snapshot]()}
 }
 
-// At returns a snapshot of an instant that has what sources stated of currencies and of stablecoins, and nothing else. It fails with an *AgedOutError where it is
+// At returns a snapshot of an instant that has what sources stated of currencies, of stablecoins and of fear and greed, and nothing else. It fails with an *AgedOutError where it is
 // not recorded what was served or not in the log any more, and with ErrHistoryBehind where that is not kept yet, after it has waited for it
 // for four seconds.
 func (p *PastCurrencies) At(ctx context.Context, at time.Time) (*Snapshot, error) {
@@ -143,7 +143,7 @@ func (p *PastCurrencies) served(ctx context.Context, at time.Time) (*eventsv1.Se
 
 // countsForCurrencies reports whether something that a source reports may be in what is known of currencies.
 func countsForCurrencies(rec *eventsv1.ReferenceRecord) bool {
-	return rec.GetFixing() != nil || rec.GetNotice() != nil || rec.GetFetch() != nil || rec.GetStablecoin() != nil
+	return rec.GetFixing() != nil || rec.GetNotice() != nil || rec.GetFetch() != nil || rec.GetStablecoin() != nil || rec.GetFearGreed() != nil
 }
 
 // make reads what sources stated of currencies.

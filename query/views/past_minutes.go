@@ -265,30 +265,26 @@ func (p *PastYields) At(ctx context.Context, at time.Time) (*CurrentRates, error
 // PastRows are the rows of coins that were served at past instants, as far as the markets fold wrote them.
 type PastRows struct{ minutes pastMinutes[*MinuteRows] }
 
-// MinuteRows are what answers had of the rows of coins after a minute: what of them is not of candles. Nothing in it may be changed.
+// MinuteRows are the rows of coins after a minute, as the markets fold wrote them. Nothing in it may be changed.
 type MinuteRows struct {
 	// Time is the end of the minute, Unix nanoseconds.
 	Time int64
 	rows map[string]pastRow
 }
 
-// pastRow is what is kept of a row: some 20,000 are held for each minute.
+// pastRow is what is held of a row, of which a minute has some 20,000: its rank, and the whole row as it is encoded.
 type pastRow struct {
-	rank        uint32
-	simulated   bool
-	price       float64
-	priceSource string
-	priceTime   int64
-	marketCap   *float64
+	rank    uint32
+	encoded []byte
 }
 
-// Of returns the row of a coin with its price, where that is from, its market cap and its rank; nil for a coin without a price.
+// Of returns the row of a coin; nil for a coin without a price.
 func (m *MinuteRows) Of(coinID string) *eventsv1.Market {
-	row, ok := m.rows[coinID]
-	if !ok {
+	row := &eventsv1.Market{}
+	if held, ok := m.rows[coinID]; !ok || row.UnmarshalVT(held.encoded) != nil {
 		return nil
 	}
-	return &eventsv1.Market{CoinId: coinID, Rank: row.rank, Simulated: row.simulated, Price: row.price, PriceSource: row.priceSource, PriceTime: row.priceTime, MarketCap: row.marketCap}
+	return row
 }
 
 // NewPastRows reads them from the log, by what a catalog of the current ones remembers and history has recorded.
@@ -301,12 +297,17 @@ func NewPastRows(current *Catalog, log PastLog, history ServedHistory) *PastRows
 				if pulse := record.GetPulse(); pulse != nil {
 					made.Time = pulse.Now
 				}
-				if row := record.GetMarket(); row.GetPrice() > 0 {
-					made.rows[row.CoinId] = pastRow{row.Rank, row.Simulated, row.Price, row.PriceSource, row.PriceTime, row.MarketCap}
-				} else if row != nil {
-					delete(made.rows, row.CoinId)
+				row := record.GetMarket()
+				if row == nil {
+					return nil
 				}
-				return nil
+				if row.Price <= 0 {
+					delete(made.rows, row.CoinId)
+					return nil
+				}
+				encoded, err := row.MarshalVT()
+				made.rows[row.CoinId] = pastRow{row.Rank, encoded}
+				return err
 			}, func() *MinuteRows { return made }
 		}, held: newPastViews[int64, *MinuteRows]()}}
 }

@@ -97,10 +97,11 @@ func (m *servedMinutes) at(at time.Time) (end int64, remembered bool) {
 	return m.list[i-1].end, true
 }
 
-// RememberBy makes the catalog remember from when on it gave each summary of the whole market, by a clock, and record it. It must be
+// RememberBy makes the catalog remember from when on it gave each summary of the whole market, and figures of candles, by a clock, and record it. It must be
 // called before the catalog is filled.
 func (c *Catalog) RememberBy(clock func() time.Time, steps *ServedSteps) {
 	c.served.clock, c.served.steps = clock, steps
+	c.figured.clock, c.figured.steps = clock, steps
 	c.sources.clock, c.sources.steps = clock, steps
 }
 

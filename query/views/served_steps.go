@@ -15,6 +15,8 @@ import (
 const (
 	// stepsEvery is how often steps are written.
 	stepsEvery = 2 * time.Second
+	// figuresWhole is after what time figures are recorded whole again. An instant is read from there on.
+	figuresWhole = time.Hour
 	// stepSpan is for how long records of one partition, which come in bursts, make one step.
 	stepSpan = 20 * time.Millisecond
 	// maxSteps bounds those that wait to be written, some minutes of them: while the log cannot be reached there are no prices either.
@@ -46,7 +48,11 @@ type ServedSteps struct {
 	pegs *eventsv1.ServedPegs
 	// candles is what charts are made of, nil for nothing.
 	candles *eventsv1.ServedCandles
-	number  int64 // only Run uses it
+	// figures are those of candles that rows of coins are served with, nil before they are known. figuresLast is when they were recorded last,
+	// figuresFrom when all of them were; both Unix nanoseconds, figuresFrom 0 for never.
+	figures                  *AllFigures
+	figuresFrom, figuresLast int64
+	number                   int64 // only Run uses it
 }
 
 type openStep struct {
@@ -86,6 +92,7 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 	if s.candles != nil {
 		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Candles{Candles: s.candles}})
 	}
+	s.figured(s.since, s.figures, nil)
 }
 
 // began is when the process first answered, Unix nanoseconds; false if it does not answer yet, or records nothing.
@@ -199,10 +206,40 @@ func (s *ServedSteps) readCandles(from int64, candles *eventsv1.ServedCandles) {
 	}
 }
 
-func (s *ServedSteps) wait(step *eventsv1.ServedStep) {
-	if len(s.waiting) < maxSteps {
-		s.waiting = append(s.waiting, step)
+// readFigures takes that rows of coins are served with figures, from an instant on.
+func (s *ServedSteps) readFigures(from int64, figures *AllFigures) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.figures
+	s.figures = figures
+	if s.clock == nil {
+		return
 	}
+	if s.figuresFrom == 0 || from-s.figuresFrom >= int64(figuresWhole) {
+		before = nil
+	}
+	s.figured(from, figures, before)
+}
+
+// figured has figures wait to be written: what differs from those before, all where before is nil. Before any are known rows are served without,
+// which is recorded too.
+func (s *ServedSteps) figured(from int64, figures, before *AllFigures) {
+	s.figuresLast = max(from, s.figuresLast+1) // no two have the same key
+	if before == nil {
+		s.figuresFrom = s.figuresLast
+	}
+	if !s.wait(&eventsv1.ServedStep{Time: s.figuresLast, Read: &eventsv1.ServedStep_Figures{Figures: figures.since(before)}}) {
+		s.figuresFrom = 0 // those that come next differ from some that nobody can read
+	}
+}
+
+// wait has a step wait to be written; false where too many do.
+func (s *ServedSteps) wait(step *eventsv1.ServedStep) bool {
+	if len(s.waiting) >= maxSteps {
+		return false
+	}
+	s.waiting = append(s.waiting, step)
+	return true
 }
 
 // Run writes the steps of a process, whose name no other ever had, until the context ends, and then what is left. Begin comes before. With

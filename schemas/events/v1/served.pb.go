@@ -109,6 +109,7 @@ type ServedStep struct {
 	//	*ServedStep_Pegs
 	//	*ServedStep_Candles
 	//	*ServedStep_Defi
+	//	*ServedStep_Figures
 	Read          isServedStep_Read `protobuf_oneof:"read"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -221,6 +222,15 @@ func (x *ServedStep) GetDefi() int64 {
 	return 0
 }
 
+func (x *ServedStep) GetFigures() *ServedFigures {
+	if x != nil {
+		if x, ok := x.Read.(*ServedStep_Figures); ok {
+			return x.Figures
+		}
+	}
+	return nil
+}
+
 type isServedStep_Read interface {
 	isServedStep_Read()
 }
@@ -256,6 +266,10 @@ type ServedStep_Defi struct {
 	Defi int64 `protobuf:"varint,8,opt,name=defi,proto3,oneof"`
 }
 
+type ServedStep_Figures struct {
+	Figures *ServedFigures `protobuf:"bytes,9,opt,name=figures,proto3,oneof"`
+}
+
 func (*ServedStep_Prices) isServedStep_Read() {}
 
 func (*ServedStep_Minute) isServedStep_Read() {}
@@ -269,6 +283,8 @@ func (*ServedStep_Pegs) isServedStep_Read() {}
 func (*ServedStep_Candles) isServedStep_Read() {}
 
 func (*ServedStep_Defi) isServedStep_Read() {}
+
+func (*ServedStep_Figures) isServedStep_Read() {}
 
 // ServedPrices names the newest record of a partition of prices.v1 that had been read, by what caused it.
 type ServedPrices struct {
@@ -560,6 +576,216 @@ func (x *ServedCandles) GetFolded() int64 {
 	return 0
 }
 
+// ServedFigures are what the candles of coins showed, with which their rows were served. They are recorded themselves, as ServedPegs are and for the
+// same reason.
+type ServedFigures struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Time is the end of the minute that they are of, Unix nanoseconds.
+	Time int64 `protobuf:"varint,1,opt,name=time,proto3" json:"time,omitempty"`
+	// Whole means that coins has all that have any. Otherwise it has those that differ from the step before of the same process; one that has no
+	// figures any more has zeros.
+	Whole         bool            `protobuf:"varint,2,opt,name=whole,proto3" json:"whole,omitempty"`
+	Coins         []*ServedFigure `protobuf:"bytes,3,rep,name=coins,proto3" json:"coins,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedFigures) Reset() {
+	*x = ServedFigures{}
+	mi := &file_events_v1_served_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedFigures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedFigures) ProtoMessage() {}
+
+func (x *ServedFigures) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_served_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedFigures.ProtoReflect.Descriptor instead.
+func (*ServedFigures) Descriptor() ([]byte, []int) {
+	return file_events_v1_served_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ServedFigures) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *ServedFigures) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+func (x *ServedFigures) GetCoins() []*ServedFigure {
+	if x != nil {
+		return x.Coins
+	}
+	return nil
+}
+
+// ServedFigure is what the candles of a coin showed, in USD; what is 0 was not known.
+type ServedFigure struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	CoinId string                 `protobuf:"bytes,1,opt,name=coin_id,json=coinId,proto3" json:"coin_id,omitempty"`
+	// DayAgo is the price of 24 hours before, High and Low are those of these hours.
+	DayAgo float64 `protobuf:"fixed64,2,opt,name=day_ago,json=dayAgo,proto3" json:"day_ago,omitempty"`
+	High   float64 `protobuf:"fixed64,3,opt,name=high,proto3" json:"high,omitempty"`
+	Low    float64 `protobuf:"fixed64,4,opt,name=low,proto3" json:"low,omitempty"`
+	// Whole means that a candle was before the 24 hours.
+	Whole bool `protobuf:"varint,5,opt,name=whole,proto3" json:"whole,omitempty"`
+	// Highest and lowest price of what is back-filled, and when, Unix nanoseconds.
+	Highest   float64 `protobuf:"fixed64,6,opt,name=highest,proto3" json:"highest,omitempty"`
+	HighestAt int64   `protobuf:"varint,7,opt,name=highest_at,json=highestAt,proto3" json:"highest_at,omitempty"`
+	Lowest    float64 `protobuf:"fixed64,8,opt,name=lowest,proto3" json:"lowest,omitempty"`
+	LowestAt  int64   `protobuf:"varint,9,opt,name=lowest_at,json=lowestAt,proto3" json:"lowest_at,omitempty"`
+	// Prices of so many days, or a year, ago.
+	Days30Ago     float64 `protobuf:"fixed64,10,opt,name=days30_ago,json=days30Ago,proto3" json:"days30_ago,omitempty"`
+	Days60Ago     float64 `protobuf:"fixed64,11,opt,name=days60_ago,json=days60Ago,proto3" json:"days60_ago,omitempty"`
+	Days200Ago    float64 `protobuf:"fixed64,12,opt,name=days200_ago,json=days200Ago,proto3" json:"days200_ago,omitempty"`
+	YearAgo       float64 `protobuf:"fixed64,13,opt,name=year_ago,json=yearAgo,proto3" json:"year_ago,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedFigure) Reset() {
+	*x = ServedFigure{}
+	mi := &file_events_v1_served_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedFigure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedFigure) ProtoMessage() {}
+
+func (x *ServedFigure) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_served_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedFigure.ProtoReflect.Descriptor instead.
+func (*ServedFigure) Descriptor() ([]byte, []int) {
+	return file_events_v1_served_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ServedFigure) GetCoinId() string {
+	if x != nil {
+		return x.CoinId
+	}
+	return ""
+}
+
+func (x *ServedFigure) GetDayAgo() float64 {
+	if x != nil {
+		return x.DayAgo
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetHigh() float64 {
+	if x != nil {
+		return x.High
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetLow() float64 {
+	if x != nil {
+		return x.Low
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+func (x *ServedFigure) GetHighest() float64 {
+	if x != nil {
+		return x.Highest
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetHighestAt() int64 {
+	if x != nil {
+		return x.HighestAt
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetLowest() float64 {
+	if x != nil {
+		return x.Lowest
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetLowestAt() int64 {
+	if x != nil {
+		return x.LowestAt
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetDays30Ago() float64 {
+	if x != nil {
+		return x.Days30Ago
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetDays60Ago() float64 {
+	if x != nil {
+		return x.Days60Ago
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetDays200Ago() float64 {
+	if x != nil {
+		return x.Days200Ago
+	}
+	return 0
+}
+
+func (x *ServedFigure) GetYearAgo() float64 {
+	if x != nil {
+		return x.YearAgo
+	}
+	return 0
+}
+
 var File_events_v1_served_proto protoreflect.FileDescriptor
 
 const file_events_v1_served_proto_rawDesc = "" +
@@ -569,7 +795,7 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x12+\n" +
-	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xbc\x02\n" +
+	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xf2\x02\n" +
 	"\n" +
 	"ServedStep\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x121\n" +
@@ -579,7 +805,8 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\asources\x18\x05 \x01(\v2\x18.events.v1.ServedSourcesH\x00R\asources\x12+\n" +
 	"\x04pegs\x18\x06 \x01(\v2\x15.events.v1.ServedPegsH\x00R\x04pegs\x124\n" +
 	"\acandles\x18\a \x01(\v2\x18.events.v1.ServedCandlesH\x00R\acandles\x12\x14\n" +
-	"\x04defi\x18\b \x01(\x03H\x00R\x04defiB\x06\n" +
+	"\x04defi\x18\b \x01(\x03H\x00R\x04defi\x124\n" +
+	"\afigures\x18\t \x01(\v2\x18.events.v1.ServedFiguresH\x00R\afiguresB\x06\n" +
 	"\x04read\"D\n" +
 	"\fServedPrices\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
@@ -598,7 +825,30 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\asamples\x18\x04 \x01(\rR\asamples\"?\n" +
 	"\rServedCandles\x12\x16\n" +
 	"\x06closed\x18\x01 \x03(\x03R\x06closed\x12\x16\n" +
-	"\x06folded\x18\x02 \x01(\x03R\x06foldedB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
+	"\x06folded\x18\x02 \x01(\x03R\x06folded\"h\n" +
+	"\rServedFigures\x12\x12\n" +
+	"\x04time\x18\x01 \x01(\x03R\x04time\x12\x14\n" +
+	"\x05whole\x18\x02 \x01(\bR\x05whole\x12-\n" +
+	"\x05coins\x18\x03 \x03(\v2\x17.events.v1.ServedFigureR\x05coins\"\xe4\x02\n" +
+	"\fServedFigure\x12\x17\n" +
+	"\acoin_id\x18\x01 \x01(\tR\x06coinId\x12\x17\n" +
+	"\aday_ago\x18\x02 \x01(\x01R\x06dayAgo\x12\x12\n" +
+	"\x04high\x18\x03 \x01(\x01R\x04high\x12\x10\n" +
+	"\x03low\x18\x04 \x01(\x01R\x03low\x12\x14\n" +
+	"\x05whole\x18\x05 \x01(\bR\x05whole\x12\x18\n" +
+	"\ahighest\x18\x06 \x01(\x01R\ahighest\x12\x1d\n" +
+	"\n" +
+	"highest_at\x18\a \x01(\x03R\thighestAt\x12\x16\n" +
+	"\x06lowest\x18\b \x01(\x01R\x06lowest\x12\x1b\n" +
+	"\tlowest_at\x18\t \x01(\x03R\blowestAt\x12\x1d\n" +
+	"\n" +
+	"days30_ago\x18\n" +
+	" \x01(\x01R\tdays30Ago\x12\x1d\n" +
+	"\n" +
+	"days60_ago\x18\v \x01(\x01R\tdays60Ago\x12\x1f\n" +
+	"\vdays200_ago\x18\f \x01(\x01R\n" +
+	"days200Ago\x12\x19\n" +
+	"\byear_ago\x18\r \x01(\x01R\ayearAgoB;Z9github.com/marketlog/marketlog/schemas/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_served_proto_rawDescOnce sync.Once
@@ -612,7 +862,7 @@ func file_events_v1_served_proto_rawDescGZIP() []byte {
 	return file_events_v1_served_proto_rawDescData
 }
 
-var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_events_v1_served_proto_goTypes = []any{
 	(*ServedRecord)(nil),  // 0: events.v1.ServedRecord
 	(*ServedStep)(nil),    // 1: events.v1.ServedStep
@@ -621,6 +871,8 @@ var file_events_v1_served_proto_goTypes = []any{
 	(*ServedPegs)(nil),    // 4: events.v1.ServedPegs
 	(*ServedPeg)(nil),     // 5: events.v1.ServedPeg
 	(*ServedCandles)(nil), // 6: events.v1.ServedCandles
+	(*ServedFigures)(nil), // 7: events.v1.ServedFigures
+	(*ServedFigure)(nil),  // 8: events.v1.ServedFigure
 }
 var file_events_v1_served_proto_depIdxs = []int32{
 	1, // 0: events.v1.ServedRecord.steps:type_name -> events.v1.ServedStep
@@ -628,12 +880,14 @@ var file_events_v1_served_proto_depIdxs = []int32{
 	3, // 2: events.v1.ServedStep.sources:type_name -> events.v1.ServedSources
 	4, // 3: events.v1.ServedStep.pegs:type_name -> events.v1.ServedPegs
 	6, // 4: events.v1.ServedStep.candles:type_name -> events.v1.ServedCandles
-	5, // 5: events.v1.ServedPegs.coins:type_name -> events.v1.ServedPeg
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	7, // 5: events.v1.ServedStep.figures:type_name -> events.v1.ServedFigures
+	5, // 6: events.v1.ServedPegs.coins:type_name -> events.v1.ServedPeg
+	8, // 7: events.v1.ServedFigures.coins:type_name -> events.v1.ServedFigure
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_served_proto_init() }
@@ -649,6 +903,7 @@ func file_events_v1_served_proto_init() {
 		(*ServedStep_Pegs)(nil),
 		(*ServedStep_Candles)(nil),
 		(*ServedStep_Defi)(nil),
+		(*ServedStep_Figures)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -656,7 +911,7 @@ func file_events_v1_served_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_served_proto_rawDesc), len(file_events_v1_served_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

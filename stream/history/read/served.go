@@ -205,6 +205,42 @@ func (r Reader) PegsServedSince(ctx context.Context) (time.Time, error) {
 	return r.servedSince(ctx, "served_pegs")
 }
 
+// FiguresServed reads with what of their candles rows of coins were served at an instant, by the process that last had something new: the steps from its
+// last whole one on, in the order of time; none where nothing is recorded of the instant or before.
+func (r Reader) FiguresServed(ctx context.Context, at time.Time) ([]*eventsv1.ServedFigures, error) {
+	found, err := history.Select(ctx, r.store, `WITH fromUnixTimestamp64Nano(?, 'UTC') AS until,
+			(SELECT replica FROM served_figures WHERE time <= until ORDER BY time DESC, replica LIMIT 1) AS newest,
+			(SELECT max(time) FROM served_figures WHERE replica = newest AND whole AND time <= until) AS since
+		SELECT toUnixTimestamp(minute), whole, coins.id, coins.day_ago, coins.high, coins.low, coins.whole, coins.highest, arrayMap(t -> toUnixTimestamp64Nano(t), coins.highest_at),
+			coins.lowest, arrayMap(t -> toUnixTimestamp64Nano(t), coins.lowest_at), coins.days30_ago, coins.days60_ago, coins.days200_ago, coins.year_ago
+		FROM served_figures FINAL WHERE replica = newest AND time >= since AND time <= until ORDER BY time`, []any{at.UnixNano()},
+		func(rows driver.Rows) (*eventsv1.ServedFigures, error) {
+			var minute uint32
+			var ids []string
+			var wholes []bool
+			var highAt, lowAt []int64
+			var of [9][]float64
+			served := &eventsv1.ServedFigures{}
+			err := rows.Scan(&minute, &served.Whole, &ids, &of[0], &of[1], &of[2], &wholes, &of[3], &highAt, &of[4], &lowAt, &of[5], &of[6], &of[7], &of[8])
+			served.Time = int64(minute) * int64(time.Second)
+			for i, id := range ids {
+				served.Coins = append(served.Coins, &eventsv1.ServedFigure{CoinId: id, DayAgo: of[0][i], High: of[1][i], Low: of[2][i], Whole: wholes[i],
+					Highest: of[3][i], HighestAt: highAt[i], Lowest: of[4][i], LowestAt: lowAt[i],
+					Days30Ago: of[5][i], Days60Ago: of[6][i], Days200Ago: of[7][i], YearAgo: of[8][i]})
+			}
+			return served, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading with what of their candles coins were served at %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	return found, nil
+}
+
+// FiguresServedSince reads from which instant on it is recorded with what of their candles rows of coins were served; zero where nothing is.
+func (r Reader) FiguresServedSince(ctx context.Context) (time.Time, error) {
+	return r.servedSince(ctx, "served_figures")
+}
+
 func (r Reader) servedSince(ctx context.Context, table string) (time.Time, error) {
 	var since *time.Time
 	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM "+table).Scan(&since); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// servedRows are rows of served_prices, served_minutes, served_topics, served_sources, served_pegs and served_candles: one for each step of a record.
+// servedRows are rows of served_prices, served_minutes, served_topics, served_sources, served_pegs, served_candles and served_figures: one for each step of a record.
 type servedRows struct {
-	prices, minutes, topics, sources, pegs, candles columnBatch[servedStep]
+	prices, minutes, topics, sources, pegs, candles, figures columnBatch[servedStep]
 }
 
 // servedStep is a step and the process that took it.
@@ -43,11 +43,19 @@ func newServedRows() topicRows {
 			countOf("samples", (*eventsv1.ServedPeg).GetSamples))),
 		newColumnBatch("served_candles", instantOf("time", at), lowCardinalityOf("replica", replica), secondsOf("closed", func(s servedStep) []int64 { return s.GetCandles().GetClosed() }),
 			integerOf("folded", func(s servedStep) int64 { return s.GetCandles().GetFolded() })),
+		newColumnBatch("served_figures", instantOf("time", at), lowCardinalityOf("replica", replica), secondOf("minute", func(s servedStep) int64 { return s.GetFigures().GetTime() }),
+			flagOf("whole", func(s servedStep) bool { return s.GetFigures().GetWhole() }), nestedOf("coins", func(s servedStep) []*eventsv1.ServedFigure { return s.GetFigures().GetCoins() },
+				lowCardinalityOf("id", (*eventsv1.ServedFigure).GetCoinId), floatOf("day_ago", (*eventsv1.ServedFigure).GetDayAgo),
+				floatOf("high", (*eventsv1.ServedFigure).GetHigh), floatOf("low", (*eventsv1.ServedFigure).GetLow), flagOf("whole", (*eventsv1.ServedFigure).GetWhole),
+				floatOf("highest", (*eventsv1.ServedFigure).GetHighest), instantOf("highest_at", (*eventsv1.ServedFigure).GetHighestAt),
+				floatOf("lowest", (*eventsv1.ServedFigure).GetLowest), instantOf("lowest_at", (*eventsv1.ServedFigure).GetLowestAt),
+				floatOf("days30_ago", (*eventsv1.ServedFigure).GetDays30Ago), floatOf("days60_ago", (*eventsv1.ServedFigure).GetDays60Ago),
+				floatOf("days200_ago", (*eventsv1.ServedFigure).GetDays200Ago), floatOf("year_ago", (*eventsv1.ServedFigure).GetYearAgo))),
 	}
 }
 
 func (r *servedRows) all() []native.Rows {
-	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources, &r.pegs, &r.candles}
+	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources, &r.pegs, &r.candles, &r.figures}
 }
 
 func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
@@ -66,6 +74,8 @@ func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
 			r.pegs.appendRaw(p, servedStep{s, rec.Replica})
 		case *eventsv1.ServedStep_Candles:
 			r.candles.appendRaw(p, servedStep{s, rec.Replica})
+		case *eventsv1.ServedStep_Figures:
+			r.figures.appendRaw(p, servedStep{s, rec.Replica})
 		}
 	}
 	return len(rec.Steps) > 0

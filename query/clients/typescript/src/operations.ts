@@ -96,7 +96,7 @@ export abstract class Operations {
     symbol: string
     /** Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     days?: number
-    /** Point in time: the history that was given then, up to the interval that was under way. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
     knowledge?: "said" | "latest"
@@ -110,10 +110,12 @@ export abstract class Operations {
   getCoinMarketData(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.CoinsStatisticsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/market-data", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/market-data", query: ["asOf", "explain"] }, asked)
   }
 
   /** Number of known coins. Counts the coins of our own table and those that sources report, and how many of them have a price, a market cap and details. */
@@ -123,7 +125,7 @@ export abstract class Operations {
 
   /** DeFi borrowing: debt, collateral and rates, current or as of a past time. All of DefiLlama's protocols with borrowed amounts, exchanges left out, and rates of protocols on chains that were reported within the last two hours. Rates of a protocol or coin are weighted by the debt, where known. */
   getDefiBorrowing(asked: {
-    /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -145,7 +147,7 @@ export abstract class Operations {
 
   /** DeFi lending: the largest protocols and coins, and their yields, current or as of a past time. DefiLlama's protocols of the category Lending, with rates of protocols on chains that were reported within the last two hours. Yields of a protocol or coin are weighted by the amount supplied or borrowed, where known. */
   getDefiLending(asked: {
-    /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -167,7 +169,7 @@ export abstract class Operations {
 
   /** Overview of DeFi, current or as of a past time. Fails with STALE_DATA if the data is older than two hours, or before there is any. */
   getDefiOverview(asked: {
-    /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -177,7 +179,7 @@ export abstract class Operations {
 
   /** DeFi staking: the largest protocols and chains, and their yields, current or as of a past time. DefiLlama's protocols of the categories Liquid Staking and Staking Pool, not those of restaking, with rates that were reported within the last two hours. Yields of a protocol or chain are weighted by the amount staked, where known. */
   getDefiStaking(asked: {
-    /** Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -213,17 +215,19 @@ export abstract class Operations {
 
   /** Fear and greed index. The value of alternative.me, and an index computed by this service, which replaces it if it is older than 26 hours; see source. */
   getFearGreed(asked: {
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.GlobalstatsFearGreedBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/fear-greed", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/fear-greed", query: ["asOf", "explain"] }, asked)
   }
 
   /** Exchange rate of the US dollar in one currency, with its sources. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
   getFiat(asked: {
     /** ISO 4217 code, case-insensitive. */
     symbol: string
-    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -233,7 +237,7 @@ export abstract class Operations {
 
   /** Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
   getFiatRates(asked: {
-    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -243,7 +247,7 @@ export abstract class Operations {
 
   /** Number of currencies, and how many have no fresh rate. Counts every currency with a known name that a source has published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one. */
   getFiatStats(asked: {
-    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   } = {}): Promise<types.FiatStatsBody> {
     return this.ask({ method: "GET", path: "/api/v1/fiat/stats", query: ["asOf"] }, asked)
@@ -251,7 +255,7 @@ export abstract class Operations {
 
   /** Time of the last and of the next poll of exchange rates. Times come from the log: the last poll is that of any source of exchange rates, and the next one follows it by the shortest interval of the sources. */
   getFiatStatus(asked: {
-    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   } = {}): Promise<types.FiatStatusBody> {
     return this.ask({ method: "GET", path: "/api/v1/fiat/status", query: ["asOf"] }, asked)
@@ -259,7 +263,7 @@ export abstract class Operations {
 
   /** Totals and dominance of the whole market, current or as of a past time. Computed once per minute over all coins with a known price and supply; changes are against 24 hours before and absent if that is not known. */
   getGlobalMetrics(asked: {
-    /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -281,10 +285,12 @@ export abstract class Operations {
 
   /** Overview of the whole market. Market cap, volume and dominance; in the reference view also movers, sentiment, and fear and greed. */
   getMarketSummary(asked: {
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.GlobalstatsSummaryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/summary", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/summary", query: ["asOf", "explain"] }, asked)
   }
 
   /** History of a market metric. One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. Steps in which nothing was measured have hourly values of the largest coins, read from a source's history and marked with origin backfill. */
@@ -321,10 +327,12 @@ export abstract class Operations {
     offset?: number
     /** Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it, and meta.clamped is set. */
     min_volume?: number
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.GlobalstatsMoversBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/movers", query: ["segment", "limit", "offset", "min_volume", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/movers", query: ["segment", "limit", "offset", "min_volume", "asOf", "explain"] }, asked)
   }
 
   /** Largest gainers and losers within 24 hours in one rank segment. Ranked coins with a known change and the minimum volume, the largest change first. Limit and offset apply to gainers and to losers separately; 1-250 has both in one list, gainers first. */
@@ -337,10 +345,12 @@ export abstract class Operations {
     offset?: number
     /** Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it, and meta.clamped is set. */
     min_volume?: number
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.GlobalstatsMoversOfBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/movers/{rankRange}", query: ["limit", "offset", "min_volume", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/movers/{rankRange}", query: ["limit", "offset", "min_volume", "asOf", "explain"] }, asked)
   }
 
   /** Peg stability of a stablecoin, current and over time. The score is 100 minus 0.5 of the mean, 0.3 of the 95th percentile and 0.2 of the newest absolute deviation in basis points, always over the minutes of 30 days. */
@@ -365,7 +375,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesPriceBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices/{symbol}", query: ["region", "vs", "explain", "asOf"] }, asked)
@@ -433,7 +443,7 @@ export abstract class Operations {
     limit?: number
     /** Adds the inputs of each rate and a recomputation. */
     explain?: boolean
-    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.RatesSymbolBody> {
     return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}", query: ["category", "provider", "limit", "explain", "asOf"] }, asked)
@@ -441,7 +451,7 @@ export abstract class Operations {
 
   /** Number of coins that rose and fell within 24 hours, by rank segment. The segments 1-50, 51-100 and 101-250, and all ranked coins as overall. Coins without a known change are left out; each of the others counts once, whatever its market cap. */
   getSentiment(asked: {
-    /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -453,7 +463,7 @@ export abstract class Operations {
   getSentimentOfRanks(asked: {
     /** Rank segment by market cap; all returns every segment. */
     rankRange: "1-50" | "51-100" | "101-250" | "all"
-    /** Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -495,7 +505,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/categories", query: ["explain"] }, asked)
   }
 
-  /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. */
+  /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With asOf, the rows and the order that were answered then; search and category, as names and images, are those of now. */
   listCoinMarketTable(asked: {
     /** Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     page?: number
@@ -511,13 +521,15 @@ export abstract class Operations {
     category?: string
     /** Only coins whose name, symbol or id contains this text, case-insensitive. */
     search?: string
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.CoinsTableBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search", "asOf", "explain"] }, asked)
   }
 
-  /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. All pages, a row at a time; per_page is how long a page is. */
+  /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With asOf, the rows and the order that were answered then; search and category, as names and images, are those of now. All pages, a row at a time; per_page is how long a page is. */
   iterCoinMarketTable(asked: {
     /** Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set. */
     per_page?: number
@@ -531,10 +543,12 @@ export abstract class Operations {
     category?: string
     /** Only coins whose name, symbol or id contains this text, case-insensitive. */
     search?: string
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): AsyncGenerator<types.CoinsTableRow, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search", "explain"] }, { size: "per_page", most: 250, place: "page", rows: ["data"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search", "asOf", "explain"] }, { size: "per_page", most: 250, place: "page", rows: ["data"] }, asked)
   }
 
   /** Markets of a coin, by exchange. Those received within 120 seconds before the newest price, accepted or not. */
@@ -543,7 +557,7 @@ export abstract class Operations {
     coinId: string
     /** Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time: the answer that was given then. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.CoinsMarketsBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/markets", query: ["limit", "asOf"] }, asked)
@@ -659,7 +673,7 @@ export abstract class Operations {
 
   /** Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
   listFiat(asked: {
-    /** Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -675,7 +689,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesListBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices", query: ["symbols", "vs", "explain", "asOf"] }, asked)
@@ -726,7 +740,7 @@ export abstract class Operations {
     limit?: number
     /** Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
-    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -744,7 +758,7 @@ export abstract class Operations {
     provider?: string
     /** Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -796,7 +810,7 @@ export abstract class Operations {
   listStablecoins(asked: {
     /** Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time: the answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -826,20 +840,24 @@ export abstract class Operations {
   listTopCoins(asked: {
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.CoinsTopBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/top", query: ["limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/top", query: ["limit", "asOf", "explain"] }, asked)
   }
 
   /** Coins by 24-hour price change. The largest gainers among coins with a 24-hour volume of at least 50,000 USD. */
   listTrendingCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.CoinsTrendingBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/trending", query: ["limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/trending", query: ["limit", "asOf", "explain"] }, asked)
   }
 
   /** Resolve a symbol to a coin. The first rule that can decide wins: an operator's override, the mapping of the source or exchange, uniqueness, the given price, the coin table, market cap, a search of names. In the tool view an unresolved symbol is a 404 with candidates. */
@@ -934,7 +952,7 @@ export abstract class Operations {
     symbol?: string
     /** Only this category. */
     category?: "lending" | "staking" | "borrowing" | "price"
-    /** Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean

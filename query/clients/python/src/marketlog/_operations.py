@@ -117,7 +117,7 @@ class Operations:
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         days: Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time: the history that was given then, up to the interval that was under way. Default: now. A date alone
+        as_of: Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone
         is its beginning in UTC.
         knowledge: With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
@@ -127,16 +127,18 @@ class Operations:
         answer: types.CoinsHistoryBody = self._ask("GET", "/api/v1/coins/history/{symbol}", {"symbol": symbol}, {"days": days, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
 
-    def get_coin_market_data(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsStatisticsBody:
+    def get_coin_market_data(self, coin_id: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsStatisticsBody:
         """Market statistics of a coin. As of the end of a minute. Numbers are from our venues' prices and candles where these
         suffice, else from reference sources; supplies are always a source's, and what is unknown is absent.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
+        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsStatisticsBody = self._ask("GET", "/api/v1/coins/{coinId}/market-data", {"coinId": coin_id}, {"explain": explain}, {})
+        answer: types.CoinsStatisticsBody = self._ask("GET", "/api/v1/coins/{coinId}/market-data", {"coinId": coin_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_coin_stats(self) -> types.CoinsStatsBody:
@@ -151,7 +153,7 @@ class Operations:
         amounts, exchanges left out, and rates of protocols on chains that were reported within the last two hours. Rates of a
         protocol or coin are weighted by the debt, where known.
 
-        as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -178,7 +180,7 @@ class Operations:
         the category Lending, with rates of protocols on chains that were reported within the last two hours. Yields of a
         protocol or coin are weighted by the amount supplied or borrowed, where known.
 
-        as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -203,7 +205,7 @@ class Operations:
         """Overview of DeFi, current or as of a past time. Fails with STALE_DATA if the data is older than two hours, or before
         there is any.
 
-        as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -216,7 +218,7 @@ class Operations:
         the categories Liquid Staking and Staking Pool, not those of restaking, with rates that were reported within the last
         two hours. Yields of a protocol or chain are weighted by the amount staked, where known.
 
-        as_of: Point in time: the answer that was given then, with its age as it was. Default: now. A date alone is its
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -252,14 +254,16 @@ class Operations:
         answer: types.EarnProductBody = self._ask("GET", "/api/v1/earn/products/{productId}", {"productId": product_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_fear_greed(self, *, explain: bool | None = None) -> types.GlobalstatsFearGreedBody:
+    def get_fear_greed(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsFearGreedBody:
         """Fear and greed index. The value of alternative.me, and an index computed by this service, which replaces it if it is
         older than 26 hours; see source.
 
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsFearGreedBody = self._ask("GET", "/api/v1/global-stats/fear-greed", {}, {"explain": explain}, {})
+        answer: types.GlobalstatsFearGreedBody = self._ask("GET", "/api/v1/global-stats/fear-greed", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_fiat(self, symbol: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.FiatCurrencyBody:
@@ -268,7 +272,7 @@ class Operations:
         after its own; a rate set within a day for three intervals.
 
         symbol: ISO 4217 code, case-insensitive.
-        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -281,7 +285,7 @@ class Operations:
         after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a
         rate set within a day for three intervals.
 
-        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -293,7 +297,7 @@ class Operations:
         """Number of currencies, and how many have no fresh rate. Counts every currency with a known name that a source has
         published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one.
 
-        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
         """
         answer: types.FiatStatsBody = self._ask("GET", "/api/v1/fiat/stats", {}, {"asOf": as_of}, {})
@@ -303,7 +307,7 @@ class Operations:
         """Time of the last and of the next poll of exchange rates. Times come from the log: the last poll is that of any source of
         exchange rates, and the next one follows it by the shortest interval of the sources.
 
-        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
         """
         answer: types.FiatStatusBody = self._ask("GET", "/api/v1/fiat/status", {}, {"asOf": as_of}, {})
@@ -313,9 +317,8 @@ class Operations:
         """Totals and dominance of the whole market, current or as of a past time. Computed once per minute over all coins with a
         known price and supply; changes are against 24 hours before and absent if that is not known.
 
-        as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
-        served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
-        UTC.
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -334,14 +337,16 @@ class Operations:
         answer: types.RecordsBody = self._ask("GET", "/api/v1/log/{topic}/{partition}/{offset}", {"topic": topic, "partition": partition, "offset": offset}, {}, {})
         return answer
 
-    def get_market_summary(self, *, explain: bool | None = None) -> types.GlobalstatsSummaryBody:
+    def get_market_summary(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsSummaryBody:
         """Overview of the whole market. Market cap, volume and dominance; in the reference view also movers, sentiment, and fear
         and greed.
 
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsSummaryBody = self._ask("GET", "/api/v1/global-stats/summary", {}, {"explain": explain}, {})
+        answer: types.GlobalstatsSummaryBody = self._ask("GET", "/api/v1/global-stats/summary", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_metric_history(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsHistoryBody:
@@ -369,7 +374,7 @@ class Operations:
         answer: types.GlobalstatsOHLCBody = self._ask("GET", "/api/v1/global-stats/metrics/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
 
-    def get_movers(self, *, segment: Literal['top50', 'top100', 'top250', 'all', '1-100', '1-250', '1-50', '51-100', '101-250'] | None = None, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, explain: bool | None = None) -> types.GlobalstatsMoversBody:
+    def get_movers(self, *, segment: Literal['top50', 'top100', 'top250', 'all', '1-100', '1-250', '1-50', '51-100', '101-250'] | None = None, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsMoversBody:
         """Largest gainers and losers within 24 hours. The largest change first; each segment is paged by itself.
 
         segment: Rank segment by market cap. Default: in the tool view top100, in the reference view all three segments.
@@ -379,13 +384,15 @@ class Operations:
         set.
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsMoversBody = self._ask("GET", "/api/v1/global-stats/movers", {}, {"segment": segment, "limit": limit, "offset": offset, "min_volume": min_volume, "explain": explain}, {})
+        answer: types.GlobalstatsMoversBody = self._ask("GET", "/api/v1/global-stats/movers", {}, {"segment": segment, "limit": limit, "offset": offset, "min_volume": min_volume, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_movers_of_ranks(self, rank_range: Literal['1-50', '51-100', '101-250', '1-250', 'all'], *, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, explain: bool | None = None) -> types.GlobalstatsMoversOfBody:
+    def get_movers_of_ranks(self, rank_range: Literal['1-50', '51-100', '101-250', '1-250', 'all'], *, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsMoversOfBody:
         """Largest gainers and losers within 24 hours in one rank segment. Ranked coins with a known change and the minimum volume,
         the largest change first. Limit and offset apply to gainers and to losers separately; 1-250 has both in one list,
         gainers first.
@@ -397,10 +404,12 @@ class Operations:
         set.
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsMoversOfBody = self._ask("GET", "/api/v1/global-stats/movers/{rankRange}", {"rankRange": rank_range}, {"limit": limit, "offset": offset, "min_volume": min_volume, "explain": explain}, {})
+        answer: types.GlobalstatsMoversOfBody = self._ask("GET", "/api/v1/global-stats/movers/{rankRange}", {"rankRange": rank_range}, {"limit": limit, "offset": offset, "min_volume": min_volume, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_peg_stability(self, symbol: str, *, window: str | None = None, explain: bool | None = None) -> types.StablecoinsStabilityBody:
@@ -426,7 +435,7 @@ class Operations:
         region: Two-letter country code; only providers available there are aggregated.
         vs: Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.
         explain: Adds the inputs of the price and a recomputation.
-        as_of: Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by
+        as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
         when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
         beginning in UTC.
         """
@@ -492,7 +501,7 @@ class Operations:
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         explain: Adds the inputs of each rate and a recomputation.
-        as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now. Default: now. A date alone is its beginning in UTC.
         """
         answer: types.RatesSymbolBody = self._ask("GET", "/api/v1/rates/{symbol}", {"symbol": symbol}, {"category": category, "provider": provider, "limit": limit, "explain": explain, "asOf": as_of}, {})
@@ -503,9 +512,8 @@ class Operations:
         ranked coins as overall. Coins without a known change are left out; each of the others counts once, whatever its market
         cap.
 
-        as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
-        served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
-        UTC.
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -517,9 +525,8 @@ class Operations:
         of the others counts once, whatever its market cap.
 
         rank_range: Rank segment by market cap; all returns every segment.
-        as_of: Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it
-        served then, the answer is the last one that had ended a minute before. Default: now. A date alone is its beginning in
-        UTC.
+        as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
@@ -564,8 +571,9 @@ class Operations:
         answer: types.CoinsCategoriesBody = self._ask("GET", "/api/v1/coins/categories", {}, {"explain": explain}, {})
         return answer
 
-    def list_coin_market_table(self, *, page: int | None = None, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, explain: bool | None = None) -> types.CoinsTableBody:
-        """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed.
+    def list_coin_market_table(self, *, page: int | None = None, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsTableBody:
+        """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With
+        asOf, the rows and the order that were answered then; search and category, as names and images, are those of now.
 
         page: Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         per_page: Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set.
@@ -574,14 +582,17 @@ class Operations:
         order_dir: Sort direction; unknown values come last.
         category: Only coins of this category, by id or name.
         search: Only coins whose name, symbol or id contains this text, case-insensitive.
+        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsTableBody = self._ask("GET", "/api/v1/coins/markets", {}, {"page": page, "per_page": per_page, "sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "explain": explain}, {})
+        answer: types.CoinsTableBody = self._ask("GET", "/api/v1/coins/markets", {}, {"page": page, "per_page": per_page, "sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def iter_coin_market_table(self, *, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, explain: bool | None = None) -> Iterator[types.CoinsTableRow]:
-        """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. All
+    def iter_coin_market_table(self, *, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> Iterator[types.CoinsTableRow]:
+        """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With
+        asOf, the rows and the order that were answered then; search and category, as names and images, are those of now. All
         pages, a row at a time; per_page is how long a page is.
 
         per_page: Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set.
@@ -590,10 +601,12 @@ class Operations:
         order_dir: Sort direction; unknown values come last.
         category: Only coins of this category, by id or name.
         search: Only coins whose name, symbol or id contains this text, case-insensitive.
+        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/coins/markets", {"sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "explain": explain}, ("per_page", min(per_page or 250, 250)), "page", ('data',))
+        return self._pages("/api/v1/coins/markets", {"sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "asOf": as_of, "explain": explain}, ("per_page", min(per_page or 250, 250)), "page", ('data',))
 
     def list_coin_markets(self, coin_id: str, *, limit: int | None = None, as_of: str | datetime | None = None) -> types.CoinsMarketsBody:
         """Markets of a coin, by exchange. Those received within 120 seconds before the newest price, accepted or not.
@@ -601,7 +614,7 @@ class Operations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time: the answer that was given then. Names of coins are those of now. Default: now. A date alone is its
+        as_of: Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its
         beginning in UTC.
         """
         answer: types.CoinsMarketsBody = self._ask("GET", "/api/v1/coins/{coinId}/markets", {"coinId": coin_id}, {"limit": limit, "asOf": as_of}, {})
@@ -718,7 +731,7 @@ class Operations:
         counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its
         own; a rate set within a day for three intervals.
 
-        as_of: Point in time: the answer that was given then. createdAt is what is known of it now. Default: now. A date alone
+        as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -733,7 +746,7 @@ class Operations:
         symbols: Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}. May also be repeated.
         vs: Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.
         explain: Adds the inputs of the price and a recomputation.
-        as_of: Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by
+        as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
         when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
         beginning in UTC.
         """
@@ -784,7 +797,7 @@ class Operations:
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         offset: Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -802,7 +815,7 @@ class Operations:
         category: Only this category.
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -854,7 +867,7 @@ class Operations:
         """Stablecoins by peg stability. Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead.
 
         limit: Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time: the answer that was given then, with ages as they were. Default: now. A date alone is its
+        as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
@@ -879,24 +892,28 @@ class Operations:
         """
         return self._pages("/api/v1/symbols/mappings", {}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'mappings'))
 
-    def list_top_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsTopBody:
+    def list_top_coins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsTopBody:
         """The largest coins by market cap. Coins without a market cap are left out.
 
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsTopBody = self._ask("GET", "/api/v1/coins/top", {}, {"limit": limit, "explain": explain}, {})
+        answer: types.CoinsTopBody = self._ask("GET", "/api/v1/coins/top", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def list_trending_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsTrendingBody:
+    def list_trending_coins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsTrendingBody:
         """Coins by 24-hour price change. The largest gainers among coins with a 24-hour volume of at least 50,000 USD.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.
         """
-        answer: types.CoinsTrendingBody = self._ask("GET", "/api/v1/coins/trending", {}, {"limit": limit, "explain": explain}, {})
+        answer: types.CoinsTrendingBody = self._ask("GET", "/api/v1/coins/trending", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def resolve_symbol(self, symbol: str, *, source: str | None = None, price: float | None = None, context: dict[str, Any] | None = None, explain: bool | None = None) -> types.SymbolsResolutionBody:
@@ -981,7 +998,7 @@ class Operations:
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         category: Only this category.
-        as_of: Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explainNumber has them. It is counted as a chart.

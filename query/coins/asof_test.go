@@ -1,0 +1,203 @@
+package coins_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/querytest"
+	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/streamtest"
+)
+
+// rowsOf are the operations that answer rows of coins of the past.
+var rowsOf = []string{
+	"/api/v1/coins/markets?", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=2&page=2&", "/api/v1/coins/markets?order=total_volume&",
+	"/api/v1/coins/top?limit=3&", "/api/v1/coins/trending?", "/api/v1/coins/bitcoin/market-data?", "/api/v1/coins/ethereum/market-data?", "/api/v1/coins/pepe/market-data?",
+}
+
+// randomCandles are candles that differ whenever they are read.
+type randomCandles struct {
+	*rand.Rand
+	closed func() time.Time
+}
+
+func (h randomCandles) AllIntervals(_ context.Context, interval time.Duration, from, to time.Time) (map[string][]schemas.Candle, error) {
+	all := map[string][]schemas.Candle{}
+	for _, coin := range []string{"bitcoin", "ethereum", "solana"} {
+		for at := from; at.Before(to) && h.IntN(5) > 0; at = at.Add(interval) {
+			price := 100 + 900*h.Float64()
+			all[coin] = append(all[coin], schemas.Candle{Start: at, Newest: at.Add(interval - time.Minute), Open: price, High: price + 5, Low: price - 5, Close: price})
+		}
+	}
+	return all, nil
+}
+
+func (h randomCandles) BackfilledExtremes(context.Context) (map[string]schemas.Extremes, error) {
+	return map[string]schemas.Extremes{"bitcoin": {High: 2000, Low: 1, HighAt: h.closed().AddDate(-1, 0, 0), LowAt: h.closed().AddDate(-2, 0, 0)}}, nil
+}
+
+func (h randomCandles) ClosedUntil(context.Context) (time.Time, error) { return h.closed(), nil }
+func (h randomCandles) BackfillNext(context.Context) (int64, error)    { return 1, nil }
+
+// randomRow is a row of a coin; some have no price.
+func randomRow(random *rand.Rand, coin string, rank uint32, end time.Time) *eventsv1.Market {
+	known := func() *float64 {
+		if random.IntN(4) == 0 {
+			return nil
+		}
+		n := 1e6 * random.Float64()
+		return &n
+	}
+	row := &eventsv1.Market{CoinId: coin, Symbol: strings.ToUpper(coin[:3]), Name: coin, Time: end.UnixNano(), Rank: rank}
+	if random.IntN(6) == 0 {
+		return row
+	}
+	row.Price, row.PriceTime, row.PriceSource = 100+900*random.Float64(), end.UnixNano(), []string{schemas.PriceSourceMedian, schemas.PriceSourceMedian, "coingecko"}[random.IntN(3)]
+	row.MarketCap, row.Volume24H, row.High24H, row.Low24H, row.Change1H, row.Change24H, row.Change7D, row.Change30D, row.Ath, row.Atl = known(), known(), known(), known(), known(), known(), known(), known(), known(), known()
+	if row.CirculatingSupply = known(); row.CirculatingSupply != nil {
+		row.SupplySource, row.MaxSupply = "coingecko", known()
+	}
+	return row
+}
+
+// Rows of coins are served some seconds after their minute, with figures of candles that each process reads at its own pace. As of an instant
+// the answer is the one of that instant, byte for byte: of the process that answered, and of another that knows what was recorded.
+func TestCoinsAsTheyWereServed(t *testing.T) {
+	w := &replayedFixture{Fixture: newFixture(t), Rand: streamtest.Rand(t)}
+	w.Open(enginetest.Migrated(t))
+	topic, err := schemas.TopicNamed(schemas.TopicPrices)
+	w.Must(err)
+	w.partitions = topic.Partitions
+	log, client := w.Log()
+	w.client = client
+	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.Now = begin
+	clock := func() time.Time { return w.Now }
+	steps := w.Prices.Steps()
+	serve := func(prices *views.PriceCache, catalog *views.Catalog) {
+		w.Catalog = catalog
+		w.Serve(coins.New(prices, catalog, w.Yields, views.NewCandles(prices, stored{w.Fixture}),
+			views.NewPastCoins(catalog, views.NewPastRows(catalog, log, w.History()), w.History()), stored{w.Fixture}).Endpoints())
+	}
+	first := views.NewCatalog(w.Prices.Coins())
+	w.Prices.RememberBy(clock)
+	w.Prices.ReadPastFrom(log)
+	first.RememberBy(clock, steps)
+	figures := views.NewFigures(w.Prices, randomCandles{w.Rand, clock}, first.Measure)
+	serve(w.Prices, first)
+
+	var answers []querytest.Answered
+	ask := func(after int) {
+		w.Now = w.Now.Add(time.Duration(1+w.IntN(after)) * time.Millisecond)
+		answers = append(answers, w.Ask(w.Now, false, rowsOf))
+	}
+	ranked := []string{"bitcoin", "ethereum", "tether", "solana", "pepe"} // the last is none of the table's
+	silent := 3 + w.IntN(6)                                               // from this minute on candles cannot be read for a while
+	for i := range 15 {
+		end := begin.Add(time.Duration(i) * time.Minute)
+		w.Now = end
+		if i == 1 {
+			steps.Begin(clock)
+		}
+		w.publish([]string{"bitcoin", "ethereum"}[w.IntN(2)])
+		if i > 1 {
+			ask(1500) // what the minute is is not served yet
+		}
+		w.Shuffle(len(ranked), func(a, b int) { ranked[a], ranked[b] = ranked[b], ranked[a] })
+		records := []*eventsv1.MarketRecord{}
+		for rank, coin := range ranked {
+			if i == 0 || w.IntN(3) > 0 { // else nothing of the coin has changed
+				row := randomRow(w.Rand, coin, uint32(rank+1), end)
+				for i == 0 && row.Price == 0 { // its first row names a coin, which keeps the name
+					row = randomRow(w.Rand, coin, uint32(rank+1), end)
+				}
+				records = append(records, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: row}})
+			}
+		}
+		records = append(records, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: &eventsv1.Summary{Time: end.UnixNano(), TotalMarketCap: 1}}},
+			&eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano(), Watermark: end.UnixNano()}}})
+		w.Now = w.Now.Add(time.Duration(1+w.IntN(10_000)) * time.Millisecond)
+		for index, rec := range records {
+			rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano(), Index: uint32(index)}
+			value, err := rec.MarshalVT()
+			w.Must(err)
+			w.Must(client.ProduceSync(t.Context(), &kgo.Record{Topic: schemas.TopicMarkets, Value: value, Timestamp: end}).FirstErr())
+			w.Must(first.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: rec}))
+		}
+		if i > 0 {
+			ask(5000)
+		}
+		if (i < silent || i > silent+5) && w.IntN(4) > 0 {
+			w.Now = w.Now.Add(time.Millisecond)
+			w.Must(figures.Refresh(t.Context()))
+			if i > 0 {
+				ask(20_000)
+			}
+		}
+	}
+	w.Now = begin.Add(3 * time.Hour)
+	w.RecordServed(steps, "first")
+	w.Must(w.Store.Record(t.Context(), []history.SinkProgress{{Sink: schemas.TopicServed, Progress: history.Progress{Next: w.Offset(), LogTime: w.Now.UnixNano()}}}))
+	check := func(who string) {
+		t.Helper()
+		for _, was := range answers {
+			for i, body := range w.Ask(was.At, true, rowsOf).Bodies {
+				if body != was.Bodies[i] {
+					from := 0
+					for from < min(len(body), len(was.Bodies[i])) && body[from] == was.Bodies[i][from] {
+						from++
+					}
+					from = max(0, from-100)
+					t.Fatalf("%s: %s as of %s, from byte %d on:\n%s\nwhat was answered then:\n%s", who, rowsOf[i], was.At.Format(time.RFC3339Nano), from, body[from:], was.Bodies[i][from:])
+				}
+			}
+		}
+	}
+	check("the process that answered")
+
+	other := views.NewPriceCache(w.Prices.Coins())
+	other.ReadPastFrom(log)
+	for p := range w.partitions {
+		pulse := &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.Now.UnixNano()}}}
+		w.Must(other.Apply(views.TailRecord{Partition: p, Offset: w.Offset(), Marked: pulse}))
+	}
+	second := views.NewCatalog(w.Prices.Coins())
+	w.Must(second.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{
+		Market: &eventsv1.Market{CoinId: "pepe", Symbol: "PEP", Name: "pepe", Price: 1, Time: w.Now.UnixNano()}}}}))
+	w.Must(second.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.Now.UnixNano()}}}}))
+	serve(other, second)
+	check("another process")
+
+	// One that begins to answer is asked for what the first one served.
+	second.RememberBy(clock, other.Steps())
+	other.Steps().Begin(clock)
+	w.RecordServed(other.Steps(), "second")
+	check("another process that answers")
+
+	for path, want := range map[string]string{
+		"/api/v1/coins/top?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):                        "410 AGED_OUT availableFrom",
+		"/api/v1/coins/markets?sparkline=true&asOf=" + begin.Add(5*time.Minute).Format(time.RFC3339):  "400 NOT_SUPPORTED sparkline /api/v1/charts/",
+		"/api/v1/coins/bitcoin/market-data?asOf=" + w.Now.Add(time.Hour).Format(time.RFC3339):         "400 VALIDATION_ERROR asOf",
+		"/api/v1/coins/bitcoin/market-data?asOf=" + begin.Add(-24*time.Hour).Format(time.RFC3339):     "410 AGED_OUT",
+		fmt.Sprintf("/api/v1/coins/trending?asOf=%s", begin.Add(12*time.Minute).Format(time.RFC3339)): "200 coins",
+	} {
+		got := w.Get(path)
+		status, words, _ := strings.Cut(want, " ")
+		for _, word := range strings.Split(words, " ") {
+			if !strings.HasPrefix(got, status) || !strings.Contains(got, word) {
+				t.Errorf("%s: got %s; want %s", path, got, want)
+			}
+		}
+	}
+}
