@@ -25,10 +25,10 @@ live: build ## Run everything on the public exchanges, under data/live
 	./bin/marketlog run --data-dir ./data/live --feeds live
 
 test: build kafka contract mcp browser promtool s3 $(BUF) ## The quick gate: format, lint with vet, schemas, most tests; ends with a table of tiers, tests and skips
-	$(GATE) format lint schemas quick $(if $(WHOLE_GATE),deadcode vulnerabilities slow)
+	$(GATE) format lint schemas quick $(if $(WHOLE_GATE),deadcode vulnerabilities release slow)
 
 slow: build kafka contract mcp browser promtool s3 $(BUF) ## The tests and checks that the quick gate leaves out
-	$(GATE) deadcode vulnerabilities slow
+	$(GATE) deadcode vulnerabilities release slow
 
 gate: ## The whole gate: test and slow in one
 	WHOLE_GATE=1 $(MAKE) test

@@ -242,6 +242,25 @@ func TestVulnerabilitiesAreDistinguishedFromANetworkThatIsNotThere(t *testing.T)
 	}
 }
 
+// Where goreleaser cannot be had nothing is known of the archive; all else that goes wrong is a failure.
+func TestArchivesAreDistinguishedFromANetworkThatIsNotThere(t *testing.T) {
+	wrong := errors.New("exit status 1")
+	for _, test := range []struct {
+		out  string
+		err  error
+		want outcome
+	}{
+		{"release: marketlog v0.0.0 abc\n", nil, passed},
+		{"release: marketlog_0.0.1_linux_amd64.tar.gz has no LICENSE\n", wrong, failed},
+		{"github.com/goreleaser/goreleaser/v2: Get \"https://proxy.golang.org/github.com\": dial tcp: lookup proxy.golang.org: no such host\n", wrong, skipped},
+	} {
+		r := judgeRelease([]byte(test.out), test.err)
+		if forgiven := (skipRules{ci: true}).apply([]result{r})[0].outcome; r.outcome != test.want || forgiven != test.want {
+			t.Errorf("%q: got outcome %d, and %d where no skip is allowed, want %d", test.out, r.outcome, forgiven, test.want)
+		}
+	}
+}
+
 // What runs beside other steps is waited for, counts, and does not print between their lines.
 func TestStepsBesideOthersAreWaitedFor(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan struct{})

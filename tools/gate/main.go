@@ -2,7 +2,7 @@
 // seconds of each package and a table of tiers, tests and skips. It runs all steps but races and chart, also past a failure, and
 // exits 1 if anything failed.
 //
-//	go -C tools run ./gate [format] [lint] [schemas] [quick] [deadcode] [vulnerabilities] [slow] [races] [chart]
+//	go -C tools run ./gate [format] [lint] [schemas] [quick] [deadcode] [vulnerabilities] [release] [slow] [races] [chart]
 //
 // Tests belong to a stage, quick or slow (stages.go); the slow one runs the quick tests too, with
 // the race detector; races runs the slow ones with it. A tier is what a test needs: the embedded back ends inside its process,
@@ -39,6 +39,7 @@ func main() {
 		{name: "quick", run: quick},
 		{name: "deadcode", run: deadcode, beside: true},
 		{name: "vulnerabilities", run: vulnerabilities, beside: true},
+		{name: "release", run: release, beside: true},
 		{name: "slow", run: slowTests},
 		{name: "races", run: races},
 		{name: "chart", run: chart},

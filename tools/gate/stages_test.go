@@ -204,7 +204,7 @@ func TestEveryTestHasAStageAndEveryStageATarget(t *testing.T) {
 	}
 	for name := range forgiven {
 		folder, test, _ := strings.Cut(name, " ")
-		if folder != "vulnerabilities" && !slices.Contains(tests[folder], test) {
+		if folder != "vulnerabilities" && folder != "release" && !slices.Contains(tests[folder], test) {
 			t.Errorf("the skip of %s is forgiven, which is not there", name)
 		}
 	}

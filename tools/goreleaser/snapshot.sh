@@ -1,21 +1,26 @@
 #!/usr/bin/env bash
 # Makes the archives of a release of this commit as a snapshot, which publishes nothing, and looks into each of them. Takes minutes: the program
-# is compiled for four platforms.
+# is compiled for four platforms. With --here it makes the one for this machine alone, as the gate does.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fail() { echo "release: $*" >&2; exit 1; }
 sums() { if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi; }
 
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+config=tools/goreleaser/goreleaser.yaml platforms="linux_amd64 linux_arm64 darwin_amd64 darwin_arm64"
 goreleaser=$(tools/goreleaser/fetch.sh)
-"$goreleaser" check --quiet --config tools/goreleaser/goreleaser.yaml
-"$goreleaser" release --snapshot --clean --config tools/goreleaser/goreleaser.yaml
+"$goreleaser" check --quiet --config "$config"
+if [ "${1:-}" = --here ]; then
+  sed -e "s/^    goos: .*/    goos: [$(go env GOOS)]/" -e "s/^    goarch: .*/    goarch: [$(go env GOARCH)]/" "$config" >"$scratch/here.yaml"
+  config=$scratch/here.yaml platforms=$(go env GOOS)_$(go env GOARCH)
+fi
+"$goreleaser" release --snapshot --clean --config "$config"
 
 cd bin/release
 listed=$(ls ./*_checksums.txt)
 sums --check --quiet "$listed"
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-for platform in linux_amd64 linux_arm64 darwin_amd64 darwin_arm64; do
+for platform in $platforms; do
   archive=$(ls ./marketlog_*_"$platform".tar.gz)
   base=${archive%.tar.gz}
   for file in "$archive" "$base.cdx.json"; do
