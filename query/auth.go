@@ -2,7 +2,6 @@ package query
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -53,11 +52,19 @@ const (
 	AuthOpen AuthMode = "open"
 )
 
-var errInvalidKey = &Error{Status: fiber.StatusUnauthorized, Code: CodeInvalidKey,
-	Message: "missing or invalid API key; send `Authorization: Bearer ck_live_…`, made with `marketlog keys create`"}
+// Refusals of requests without a key that is served. Each says what the sender knows of its own request: of a key that is
+// not served, whether it was ever issued here is not among that.
+var (
+	errNoKey = &Error{Status: fiber.StatusUnauthorized, Code: CodeInvalidKey,
+		Message: "no API key was sent: send `Authorization: Bearer ck_live_…`; `marketlog keys create` makes a key, `marketlog env` prints one as MARKETLOG_API_KEY"}
+	errNoBearer = &Error{Status: fiber.StatusUnauthorized, Code: CodeInvalidKey,
+		Message: "the Authorization header has no API key: it must be `Bearer ck_live_…` (is the variable empty?); `marketlog keys create` makes a key, `marketlog env` prints one as MARKETLOG_API_KEY"}
+	errUnknownKey = &Error{Status: fiber.StatusUnauthorized, Code: CodeInvalidKey,
+		Message: "this API key is not known here: it may be mistyped, expired, revoked or of another instance; `marketlog keys create` makes one here, `marketlog keys list` has those that are"}
+)
 
-// InvalidKey refuses a request without a key that is served.
-var InvalidKey error = errInvalidKey
+// NoKey refuses a request without a key.
+var NoKey error = errNoKey
 
 // errTwoKeys refuses what a proxy and this server could read differently.
 var errTwoKeys = &Error{Status: fiber.StatusBadRequest, Code: CodeValidation, Message: "the request has invalid headers",
@@ -78,7 +85,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, 
 		return Caller{}, err
 	}
 	if err != nil && s.cfg.Auth != AuthOpen {
-		return Caller{}, s.refuse(s.Address(ctx), now)
+		return Caller{}, s.refuse(err, s.Address(ctx), now)
 	}
 	// Whose address it is matters to those without a key, or with a bad one.
 	var from net.IP
@@ -91,8 +98,8 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, now time.Time) (Caller, 
 		from = s.Address(ctx)
 	}
 	caller, err := s.identify(key, from, now)
-	if err == errBadKey {
-		err = s.refuse(s.Address(ctx), now)
+	if err == errUnknownKey {
+		err = s.refuse(err, s.Address(ctx), now)
 	}
 	return caller, err
 }
@@ -131,7 +138,7 @@ func BearerKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 	}
 	header := headers[0]
 	if len(header) <= len(bearer) || !bytes.EqualFold(header[:len(bearer)], bearer) {
-		return nil, errInvalidKey
+		return nil, errNoBearer
 	}
 	return bytes.TrimSpace(header[len(bearer):]), nil
 }
@@ -140,14 +147,11 @@ func BearerKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 // again and again is slowed.
 func (s *Server) Identify(key []byte, from net.IP, now time.Time) (Caller, error) {
 	caller, err := s.identify(key, from, now)
-	if err == errBadKey {
-		err = s.refuse(from, now)
+	if err == errUnknownKey {
+		err = s.refuse(err, from, now)
 	}
 	return caller, err
 }
-
-// errBadKey is errInvalidKey where a key was sent.
-var errBadKey = errors.New("a bad key")
 
 func (s *Server) identify(key []byte, from net.IP, now time.Time) (Caller, error) {
 	if s.cfg.Auth == AuthOpen {
@@ -157,14 +161,14 @@ func (s *Server) identify(key []byte, from net.IP, now time.Time) (Caller, error
 		if s.cfg.Auth == AuthOptional {
 			return Caller{Grant{Plan: limits.PlanFree, Budget: "address:" + network(from)}, s.plans[limits.PlanFree]}, nil
 		}
-		return Caller{}, errInvalidKey
+		return Caller{}, errNoKey
 	}
 	if why := s.deps.Keys.Waiting(); why != "" {
 		return Caller{}, Starting(why)
 	}
 	grant, ok := s.deps.Keys.Lookup(key, now)
 	if !ok {
-		return Caller{}, errBadKey
+		return Caller{}, errUnknownKey
 	}
 	return s.Granted(grant)
 }

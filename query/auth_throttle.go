@@ -111,11 +111,11 @@ func network(ip net.IP) string {
 	return key.String()
 }
 
-// refuse is the answer to a bad key from an address.
-func (s *Server) refuse(from net.IP, now time.Time) error {
+// refuse is the answer to a bad key from an address: why, or that it is slowed.
+func (s *Server) refuse(why error, from net.IP, now time.Time) error {
 	wait := s.guard.failed(from, now)
 	if wait == 0 {
-		return errInvalidKey
+		return why
 	}
 	return &Error{Status: http.StatusTooManyRequests, Code: CodeRateLimit, Message: "too many invalid API keys from this address",
 		RetryAfter: limits.WholeSeconds(wait)}

@@ -226,6 +226,29 @@ func TestEveryFailureHasOneBody(t *testing.T) {
 	}
 }
 
+// Who sent no key is told how to send one; whether a key that is not served was ever issued is told to nobody.
+func TestARefusalSaysWhichKeyIsMeant(t *testing.T) {
+	s := startServer(t, nil)
+	for authorization, want := range map[string]string{
+		"":                   "no API key was sent: send `Authorization: Bearer",
+		"Bearer":             "the Authorization header has no API key",
+		"Bearer ":            "the Authorization header has no API key",
+		"Basic a2V5LXBybzo=": "the Authorization header has no API key",
+		"ck_live_abc":        "the Authorization header has no API key",
+		"Bearer ck_live_abc": "this API key is not known here",
+		"Bearer nonsense":    "this API key is not known here",
+	} {
+		header := ""
+		if authorization != "" {
+			header = "Authorization: " + authorization + "\r\n"
+		}
+		status, body := s.raw(t, "GET /api/v1/hot HTTP/1.1\r\nHost: x\r\n"+header+"\r\n")
+		if status != http.StatusUnauthorized || !strings.Contains(body, want) || !strings.Contains(body, "marketlog keys create") {
+			t.Errorf("%q is answered %d %s, want 401 with %q and what makes a key", authorization, status, body, want)
+		}
+	}
+}
+
 // raw sends bytes as they are and returns the whole answer's status and body.
 func (s *testServer) raw(t *testing.T, request string) (int, string) {
 	t.Helper()

@@ -315,10 +315,18 @@ func (c *client) until(kind string) received {
 // closed reads on and returns the code that the server closes with.
 func (c *client) closed() websocket.StatusCode {
 	c.t.Helper()
+	code, _ := c.ending()
+	return code
+}
+
+// ending is the same with the reason.
+func (c *client) ending() (websocket.StatusCode, string) {
+	c.t.Helper()
 	for {
 		if _, err := c.next(); err != nil {
-			if code := websocket.CloseStatus(err); code != -1 {
-				return code
+			var end websocket.CloseError
+			if errors.As(err, &end) {
+				return end.Code, end.Reason
 			}
 			c.t.Fatalf("closed without a code: %v", err)
 		}

@@ -111,8 +111,10 @@ func (a *admission) denied() error {
 	switch {
 	case a.refused == nil && a.known:
 		return nil
-	case a.refused == nil || a.refused.code == closeKey:
-		return query.InvalidKey
+	case a.keyless != nil:
+		return a.keyless
+	case a.refused == nil:
+		return query.NoKey
 	case a.refused.code == closeOrigin:
 		return &query.Error{Status: http.StatusForbidden, Code: query.CodeForbidden, Message: "the page's origin is not allowed; `stream.origins` lists those that are"}
 	default:

@@ -155,8 +155,8 @@ func TestThePlainStreamRefusesByStatus(t *testing.T) {
 		status             int
 		contains           string
 	}{
-		{"", "", "", 401, "INVALID_API_KEY"},
-		{"", good + "x", "", 401, "INVALID_API_KEY"},
+		{"", "", "", 401, "no API key was sent"},
+		{"", good + "x", "", 401, "this API key is not known here"},
 		{"", good, "https://elsewhere.example", 403, "stream.origins"},
 		{"", free, "", 429, "streams"},
 		{"?symbol=BTC", good, "", 400, "is not a parameter"},

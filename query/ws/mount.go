@@ -62,8 +62,10 @@ type admission struct {
 	// caller is set where known is, and then holds a place among its plan's sockets.
 	caller query.Caller
 	known  bool
-	// refused is sent after the upgrade, because a browser cannot see the status of a rejected one.
+	// refused is sent after the upgrade, because a browser cannot see the status of a rejected one; keyless is its error, where a
+	// key is why.
 	refused *ending
+	keyless error
 	// stranger means that it counts among the sockets without a key.
 	stranger bool
 	// deflated is what the handshake settled.
@@ -157,7 +159,7 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, gate Gate) (*admission, error) {
 		if key == nil && shown.Code == query.CodeInvalidKey && len(ctx.Request.Header.Peek(fiber.HeaderAuthorization)) == 0 {
 			return a, nil // it may still send one
 		}
-		a.refused = &ending{code: closeKey, reason: "missing or invalid API key"}
+		a.refused, a.keyless = endingOf(err), err
 		return a, nil
 	default:
 		return nil, err
@@ -292,7 +294,8 @@ func endingOf(err error) *ending {
 	}
 	switch shown.Status {
 	case http.StatusUnauthorized:
-		return &ending{code: closeKey, reason: "missing or invalid API key"}
+		reason, _, _ := strings.Cut(shown.Message, ";")
+		return &ending{code: closeKey, reason: reason}
 	case http.StatusTooManyRequests:
 		return &ending{code: closeSockets, reason: "the plan's request limit is exhausted"}
 	default:

@@ -110,10 +110,13 @@ func (h *Hub) sendAway(conn *websocket.Conn, end *ending) {
 	}
 }
 
+// keyLate is why a socket without a key is closed.
+const keyLate = `no API key was received in time: send Authorization: Bearer ck_live_…, or {"type":"auth","key":"ck_live_…"}`
+
 // awaitKey reads the first message, which must carry the key.
 func (h *Hub) awaitKey(conn *websocket.Conn, a *admission) *ending {
 	if conn.SetReadDeadline(time.Now().Add(h.cfg.KeyTimeout)) != nil {
-		return &ending{code: closeKey, reason: "no key was received in time"}
+		return &ending{code: closeKey, reason: keyLate}
 	}
 	body, err := readMessage(conn)
 	var m message
@@ -121,7 +124,7 @@ func (h *Hub) awaitKey(conn *websocket.Conn, a *admission) *ending {
 	case errors.Is(err, errNotUTF8):
 		return endingOfRead(err)
 	case err != nil:
-		return &ending{code: closeKey, reason: "no key was received in time"}
+		return &ending{code: closeKey, reason: keyLate}
 	case json.Unmarshal(body, &m) != nil || m.Type != "auth" || m.Key == "":
 		return &ending{code: closeKey, reason: `the first message must be {"type":"auth","key":…}`}
 	}

@@ -290,19 +290,20 @@ func TestTheKeyComesInThreeWays(t *testing.T) {
 		d    dialing
 		auth string
 		code websocket.StatusCode // 0 for a welcome
+		why  string
 	}{
-		{"header", dialing{key: good}, "", 0},
-		{"subprotocol", dialing{protocols: []string{protocol, keyPrefix + good}}, "", 0},
-		{"first frame", dialing{}, `{"type":"auth","key":"` + good + `"}`, 0},
-		{"bad header", dialing{key: good + "x"}, "", closeKey},
-		{"bad subprotocol", dialing{protocols: []string{protocol, keyPrefix + "ck_live_x"}}, "", closeKey},
-		{"bad first frame", dialing{}, `{"type":"auth","key":"ck_live_x"}`, closeKey},
-		{"another first frame", dialing{}, `{"type":"ping"}`, closeKey},
-		{"own origin", dialing{key: good, origin: "http://" + w.base}, "", 0},
-		{"configured origin", dialing{key: good, origin: "https://app.example"}, "", 0},
-		{"other origin", dialing{key: good, origin: "https://elsewhere.example"}, "", closeOrigin},
-		{"the same host by another scheme than configured", dialing{key: good, origin: "http://app.example"}, "", closeOrigin},
-		{"an origin without a name", dialing{key: good, origin: "null"}, "", closeOrigin},
+		{"header", dialing{key: good}, "", 0, ""},
+		{"subprotocol", dialing{protocols: []string{protocol, keyPrefix + good}}, "", 0, ""},
+		{"first frame", dialing{}, `{"type":"auth","key":"` + good + `"}`, 0, ""},
+		{"bad header", dialing{key: good + "x"}, "", closeKey, "this API key is not known here: it may be mistyped, expired, revoked or of another instance"},
+		{"bad subprotocol", dialing{protocols: []string{protocol, keyPrefix + "ck_live_x"}}, "", closeKey, "this API key is not known here: it may be mistyped, expired, revoked or of another instance"},
+		{"bad first frame", dialing{}, `{"type":"auth","key":"ck_live_x"}`, closeKey, "this API key is not known here: it may be mistyped, expired, revoked or of another instance"},
+		{"another first frame", dialing{}, `{"type":"ping"}`, closeKey, "the first message must be"},
+		{"own origin", dialing{key: good, origin: "http://" + w.base}, "", 0, ""},
+		{"configured origin", dialing{key: good, origin: "https://app.example"}, "", 0, ""},
+		{"other origin", dialing{key: good, origin: "https://elsewhere.example"}, "", closeOrigin, ""},
+		{"the same host by another scheme than configured", dialing{key: good, origin: "http://app.example"}, "", closeOrigin, ""},
+		{"an origin without a name", dialing{key: good, origin: "null"}, "", closeOrigin, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, answer, err := w.dial(c.d)
@@ -316,8 +317,8 @@ func TestTheKeyComesInThreeWays(t *testing.T) {
 				client.send(c.auth)
 			}
 			if c.code != 0 {
-				if code := client.closed(); code != c.code {
-					t.Errorf("closed with %d, want %d", code, c.code)
+				if code, why := client.ending(); code != c.code || !strings.Contains(why, c.why) {
+					t.Errorf("closed with %d, %q, want %d, %q", code, why, c.code, c.why)
 				}
 				return
 			}
@@ -330,8 +331,8 @@ func TestTheKeyComesInThreeWays(t *testing.T) {
 
 func TestAClientThatSendsNoKeyIsClosed(t *testing.T) {
 	w := newFixture(t, func(s *setup) { s.stream.KeyTimeout = 50 * time.Millisecond })
-	if code := w.open(dialing{}).closed(); code != closeKey {
-		t.Errorf("closed with %d, want %d", code, closeKey)
+	if code, why := w.open(dialing{}).ending(); code != closeKey || !strings.Contains(why, "no API key was received") {
+		t.Errorf("closed with %d, %q, want %d and that no key was received", code, why, closeKey)
 	}
 }
 
