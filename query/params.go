@@ -369,6 +369,11 @@ func (c *compiled) parse(args arguments, r *Request) error {
 // slipFrom is how long a name is at least, in letters, so that one slip away from it cannot be a name of its own.
 const slipFrom = 4
 
+// Slipped reports whether a name must mean a known one: the same in other letters, with underscores, or one slip away.
+func Slipped(known, name string) bool {
+	return strings.EqualFold(known, name) || strings.EqualFold(known, strings.ReplaceAll(name, "_", "")) || len(known) >= slipFrom && schemas.OneSlip(known, name)
+}
+
 // slipped returns the parameter that the name of another must have meant: one slip away from it, or the same in other letters, and
 // not given itself; empty where there is none. What is like no parameter is ignored, as proxies and browsers add some.
 func (c *compiled) slipped(args arguments, name string) (meant string) {
@@ -376,7 +381,7 @@ func (c *compiled) slipped(args arguments, name string) (meant string) {
 		switch known := c.Params[i].Name; {
 		case known == name:
 			return ""
-		case strings.EqualFold(known, name), strings.EqualFold(known, strings.ReplaceAll(name, "_", "")), len(known) >= slipFrom && schemas.OneSlip(known, name):
+		case Slipped(known, name):
 			if !args.has(known) {
 				meant = known
 			}

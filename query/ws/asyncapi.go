@@ -49,12 +49,13 @@ type transport struct {
 
 // interaction is an operation, from the view of the server.
 type interaction struct {
-	Action   string         `json:"action"`
-	Channel  ref            `json:"channel"`
-	Summary  string         `json:"summary"`
-	Messages []ref          `json:"messages"`
-	Bindings map[string]any `json:"bindings,omitempty"`
-	Reply    *reply         `json:"reply,omitempty"`
+	Action      string         `json:"action"`
+	Channel     ref            `json:"channel"`
+	Summary     string         `json:"summary"`
+	Description string         `json:"description"`
+	Messages    []ref          `json:"messages"`
+	Bindings    map[string]any `json:"bindings,omitempty"`
+	Reply       *reply         `json:"reply,omitempty"`
 }
 
 type reply struct {
@@ -78,6 +79,12 @@ const (
 	transportLines  = "lines"
 )
 
+// What the actions mean: a document of AsyncAPI 2 had them the other way round, and so reads who writes a client.
+const (
+	aboutSend    = "The server sends these messages; a client reads them."
+	aboutReceive = "A client sends this message; the server receives and answers it."
+)
+
 // describe writes the AsyncAPI document of the stream.
 func (h *Hub) describe() (body *query.Body, err error) {
 	// huma panics on types that it cannot describe, which is a fault of a declaration.
@@ -89,7 +96,8 @@ func (h *Hub) describe() (body *query.Body, err error) {
 	registry := query.NewSchemas()
 	d := &document{AsyncAPI: "3.0.0", ContentType: "application/json", Channels: map[string]*transport{}, Operations: map[string]*interaction{}}
 	d.Info = map[string]any{"title": "Marketlog stream", "version": "1.0.0",
-		"description": "Prices and other channels as they change. Served by marketlog " + h.deps.Version + ". Messages may have further fields, and there may be further types of messages."}
+		"description": "Prices and other channels as they change. Served by marketlog " + h.deps.Version + ". Messages may have further fields, and there may be further types of messages. " +
+			"Operations are of the server, as AsyncAPI 3.0 wants them: the action `send` is what the server sends and a client reads, `receive` what a client sends."}
 	d.describeServers()
 	d.Components.Messages = map[string]*described{}
 	var sends []string
@@ -113,7 +121,7 @@ func (h *Hub) describe() (body *query.Body, err error) {
 	}
 	d.describeTransports(sends, receives, h.connectQuery(fields))
 	for _, r := range requests {
-		d.Operations["receive"+capital(r.example.Type)] = &interaction{Action: "receive", Channel: channelRef(transportSocket), Summary: r.doc,
+		d.Operations["receive"+capital(r.example.Type)] = &interaction{Action: "receive", Channel: channelRef(transportSocket), Summary: r.doc, Description: aboutReceive,
 			Messages: messageRefs(transportSocket, []string{r.example.Type}), Reply: &reply{channelRef(transportSocket), messageRefs(transportSocket, r.answers)}}
 	}
 	var payloads []*huma.Schema
@@ -173,7 +181,7 @@ func (d *document) describeTransports(sends, receives []string, asks *huma.Schem
 	}
 	asksHTTP := map[string]any{"http": map[string]any{"method": "GET", "query": asks, "bindingVersion": "0.3.0"}}
 	for name, summary := range map[string]string{transportSocket: "The messages of a socket", transportEvents: "The same as server-sent events", transportLines: "The same as lines of JSON"} {
-		d.Operations["send"+capital(name)] = &interaction{Action: "send", Channel: channelRef(name), Summary: summary, Messages: messageRefs(name, sends)}
+		d.Operations["send"+capital(name)] = &interaction{Action: "send", Channel: channelRef(name), Summary: summary, Description: aboutSend, Messages: messageRefs(name, sends)}
 		if name != transportSocket {
 			d.Operations["send"+capital(name)].Bindings = asksHTTP
 		}

@@ -115,14 +115,15 @@ func TestTheDocumentIsWhole(t *testing.T) {
 	schemas := newMessageSchemas(t, content)
 	var d struct {
 		AsyncAPI string
+		Info     struct{ Description string }
 		Channels map[string]struct {
 			Address, Description string
 			Messages             map[string]ref
 			Closings             []closing `json:"x-close-codes"`
 		}
 		Operations map[string]struct {
-			Action, Summary string
-			Messages        []ref
+			Action, Summary, Description string
+			Messages                     []ref
 		}
 		Components struct {
 			Messages map[string]struct {
@@ -156,8 +157,13 @@ func TestTheDocumentIsWhole(t *testing.T) {
 			}
 		}
 	}
+	// Actions are of the server, which the document says where they are read.
+	if !strings.Contains(d.Info.Description, "`send` is what the server sends and a client reads") {
+		t.Errorf("the document does not say whose actions it has: %s", d.Info.Description)
+	}
+	whose := map[string]string{"send": "a client reads them", "receive": "A client sends this message"}
 	for name, o := range d.Operations {
-		if o.Summary == "" || len(o.Messages) == 0 || o.Action != "send" && o.Action != "receive" {
+		if o.Summary == "" || len(o.Messages) == 0 || whose[o.Action] == "" || !strings.Contains(o.Description, whose[o.Action]) {
 			t.Errorf("%s: got %+v", name, o)
 		}
 	}

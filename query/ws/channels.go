@@ -1,8 +1,6 @@
 package ws
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -45,7 +43,7 @@ func appendNames(b []byte, names []string) []byte {
 }
 
 // nameChannels reads the channels of a request.
-func (h *Hub) nameChannels(r *request, names []string) error {
+func (h *Hub) nameChannels(r *request, names []string) *fault {
 	r.chooses, r.priceless = true, !slices.Contains(names, channelPrices)
 	for _, name := range names {
 		if name == channelPrices {
@@ -61,9 +59,9 @@ func (h *Hub) nameChannels(r *request, names []string) error {
 	}
 	switch {
 	case len(r.channels) > 0 && r.unsubscribe:
-		return errors.New("channels of unsubscribe may only hold prices; subscribe with the channels that remain")
+		return faulty("channels", "of unsubscribe may only hold prices; subscribe with the channels that remain")
 	case len(r.channels) > 0 && r.resume:
-		return errors.New("channels of resume may only hold prices: it goes on with those that are subscribed")
+		return faulty("channels", "of resume may only hold prices: it goes on with those that are subscribed")
 	case r.unsubscribe || r.resume:
 		r.chooses, r.priceless = false, false
 	}
@@ -78,20 +76,25 @@ const suggestMost = 2
 // longestName bounds what is compared and repeated of a name.
 const longestName = 64
 
-func (h *Hub) unknownChannel(name string) error {
+func (h *Hub) unknownChannel(name string) *fault {
 	known := h.channelNames()
 	name = strings.ToValidUTF8(name[:min(len(name), longestName)], "�")
 	nearest, least := "", suggestMost+1
 	for _, other := range known {
-		if n := levenshtein.ComputeDistance(strings.ToLower(name), other); n < least {
+		n := levenshtein.ComputeDistance(strings.ToLower(name), other)
+		if kind, _, several := strings.Cut(other, ":"); several && strings.EqualFold(name, kind) {
+			n = 1 // the first of its kind
+		}
+		if n < least {
 			nearest, least = other, n
 		}
 	}
-	hint := ""
+	f := faulty("channels", "has no %q: there are %s", name, strings.Join(known, ", "))
 	if nearest != "" {
-		hint = fmt.Sprintf("; did you mean %s?", nearest)
+		f.candidates, f.hint = []string{nearest}, "did you mean "+nearest+"?"
+		f.what += "; " + f.hint
 	}
-	return fmt.Errorf("channels has no %q: there are %s%s", name, strings.Join(known, ", "), hint)
+	return f
 }
 
 // assign gives a subscriber the channels that it named, each from now on unless it has it already; its caller holds h.mu and

@@ -67,12 +67,12 @@ func TestChannelsComeInAllForms(t *testing.T) {
 		t.Errorf("lines: got %v, want %v", kinds, want)
 	}
 	for query, want := range map[string]string{
-		"?channels=candles":                                              `channels has no \"candles\": there are prices, candles:1m`,
+		"?channels=candles":                                              `"channels":["has no \"candles\": there are prices, candles:1m`,
 		"?channels=Candles:1M":                                           `did you mean candles:1m?`,
-		"?channels=candles:1m,nosuchthing":                               `channels has no \"nosuchthing\"`,
+		"?channels=candles:1m,nosuchthing":                               `"channels":["has no \"nosuchthing\"`,
 		"?channels=candles:1m&symbols=nosuch":                            "no coin has the symbol or id nosuch",
-		"?channels=candles:1m&cursor=2AAAA":                              "cursor is not one that this service gave",
-		"?channels=candles:1m&cursor=" + strings.Repeat("2", mixedMax+1): "cursor is not one that this service gave",
+		"?channels=candles:1m&cursor=2AAAA":                              `"cursor":["is not one that this service gave`,
+		"?channels=candles:1m&cursor=" + strings.Repeat("2", mixedMax+1): `"cursor":["is not one that this service gave`,
 	} {
 		_, answer := w.lineStream(query, nil)
 		if text := body(t, answer); answer.StatusCode != http.StatusBadRequest || !strings.Contains(text, want) {

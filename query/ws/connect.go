@@ -16,46 +16,44 @@ import (
 // connectParams are the query parameters by which a client says what it wants when it connects. The key is not one of them.
 var connectParams = []string{"symbols", "channels", "intervalMs", "delivery", "cursor", "snapshot", "heartbeatMs", "from", "to", "speed"}
 
-// asked reads what a client asks for in the query of its request; nil if it asks for nothing. Its fault is a 400.
-func (h *Hub) asked(ctx *fasthttp.RequestCtx) (*request, error) {
+// asked reads what a client asks for in the query of its request; nil if it asks for nothing. Its faults are a 400: with strict any
+// parameter that there is not.
+func (h *Hub) asked(ctx *fasthttp.RequestCtx, strict bool) (*request, error) {
 	args := ctx.QueryArgs()
-	if !slices.ContainsFunc(connectParams, args.Has) {
+	wrong := unknownParams(args, strict)
+	if len(wrong) == 0 && !slices.ContainsFunc(connectParams, args.Has) {
 		return nil, nil
 	}
 	m := message{Type: "subscribe", Delivery: string(args.Peek("delivery")), Cursor: string(args.Peek("cursor")), From: string(args.Peek("from")), To: string(args.Peek("to"))}
 	m.Symbols, m.Channels = list(args.Peek("symbols")), list(args.Peek("channels"))
-	for name, into := range map[string]**float64{"intervalMs": &m.IntervalMs, "heartbeatMs": &m.HeartbeatMs} {
+	number := func(name, wanted string) *float64 {
 		if !args.Has(name) {
-			continue
+			return nil
 		}
-		ms, err := strconv.ParseFloat(string(args.Peek(name)), 64)
+		n, err := strconv.ParseFloat(string(args.Peek(name)), 64)
 		if err != nil {
-			return nil, query.Invalid(name, "must be an integer from 1000 to 60000")
+			wrong.note(faulty(name, "%s", wanted))
+			return nil
 		}
-		*into = &ms
+		return &n
 	}
-	if args.Has("speed") {
-		speed, err := strconv.ParseFloat(string(args.Peek("speed")), 64)
-		if err != nil {
-			return nil, query.Invalid("speed", "%s", speedWanted)
-		}
-		m.Speed = &speed
-	}
+	m.IntervalMs, m.HeartbeatMs, m.Speed = number("intervalMs", millisecondsWanted), number("heartbeatMs", millisecondsWanted), number("speed", speedWanted)
 	if args.Has("snapshot") {
 		wanted, err := strconv.ParseBool(string(args.Peek("snapshot")))
 		if err != nil {
-			return nil, query.Invalid("snapshot", "must be 1 or 0")
+			wrong.note(faulty("snapshot", "must be 1 or 0"))
 		}
 		m.Snapshot = &wanted
 	}
-	r, err := h.request(&m)
-	if err != nil {
-		return nil, &query.Error{Status: http.StatusBadRequest, Code: query.CodeValidation, Message: err.Error()}
+	r, more := h.request(&m)
+	wrong = append(wrong, more...)
+	snapshot := h.deps.Catalog.Snapshot()
+	ranks, unknown := find(snapshot, m.Symbols)
+	wrong.note(unknownCoins(snapshot, unknown))
+	if len(wrong) > 0 {
+		return nil, wrong.refusal()
 	}
-	var unknown []string
-	if r.ranks, unknown = find(h.deps.Catalog.Snapshot(), m.Symbols); len(unknown) > 0 {
-		return nil, query.Invalid("symbols", "%s", unknownCoins(unknown))
-	}
+	r.ranks = ranks
 	if !r.priceless && (r.delivery == deliveryAll && r.from == nil && !h.begun() || r.from != nil && !h.placed()) {
 		return nil, query.Starting(notBegun)
 	}

@@ -198,7 +198,7 @@ func (r *cursorReader) number(most uint64) int64 {
 	return int64(n)
 }
 
-var errCursor = errors.New("cursor is not one that this service gave; leave it out, or send the last one received unchanged")
+var errCursor = errors.New("is not one that this service gave; leave it out, or send the last one received unchanged")
 
 // parseCursor reads a cursor of so many partitions.
 func parseCursor(text string, partitions int) (id identity, p position, err error) {

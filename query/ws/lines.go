@@ -15,7 +15,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/marketlog/marketlog/query"
-	"github.com/marketlog/marketlog/schemas"
 )
 
 // LinesPath is where the stream is served over plain HTTP: as server-sent events, or as lines of JSON.
@@ -83,23 +82,13 @@ var errTooManyStreams = &query.Error{Status: http.StatusServiceUnavailable, Code
 // askedByLine reads what a client asks for; where a browser comes back by itself, the cursor is in a header.
 func (h *Hub) askedByLine(ctx *fasthttp.RequestCtx) (*request, error) {
 	args := ctx.QueryArgs()
-	for name := range args.All() {
-		if !slices.Contains(connectParams, string(name)) && string(name) != paramLastID {
-			for _, known := range connectParams {
-				if strings.EqualFold(known, string(name)) || schemas.OneSlip(known, string(name)) {
-					return nil, query.Invalid(string(name), "is not a parameter of this operation: did you mean %s?", known)
-				}
-			}
-			return nil, query.Invalid(string(name), "is not a parameter of this operation; it has %s", strings.Join(connectParams, ", "))
-		}
-	}
 	for _, last := range [][]byte{args.Peek(paramLastID), ctx.Request.Header.Peek(headerLastID)} {
 		if len(last) > 0 {
 			args.SetBytesV("cursor", last) // newer than the one in the address, and than the beginning of a replay
 			args.Del("from")
 		}
 	}
-	asks, err := h.asked(ctx)
+	asks, err := h.asked(ctx, true)
 	if asks == nil && err == nil {
 		asks = &request{extended: true}
 	}

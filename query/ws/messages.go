@@ -122,6 +122,10 @@ type Left struct {
 type Fault struct {
 	Code    string `json:"code" enum:"VALIDATION_ERROR,PLAN_REQUIRED,LAGGING" doc:"LAGGING: the store has not come to the cursor yet, and the connection ends; come back with it"`
 	Message string `json:"message"`
+	// What follows is as in the error of any operation.
+	Errors     map[string][]string `json:"errors,omitempty" doc:"Faults, by field"`
+	Candidates any                 `json:"candidates,omitempty" doc:"Suggestions for what was not found, likeliest first"`
+	Hint       string              `json:"hint,omitempty" doc:"What to do instead"`
 }
 
 // response is a type of message that the server sends: what it means, and one of it, whose Go type declares its fields.
@@ -288,7 +292,7 @@ var responses = []response{
 	{"Coins whose price is fresh again.", typeFresh, AgedMessage{typeFresh, []Aged{exampleFresh}, exampleTimed, exampleNumbered}},
 	{"Answers a ping.", "pong", PongMessage{"pong", Answering{"d"}, exampleTimed, exampleNumbered}},
 	{"Answers a message that cannot be followed.", typeError, ErrorMessage{Type: typeError, Answering: Answering{"a"},
-		Error: Fault{query.CodeValidation, "delivery must be latest or all"}, Seq: 331, Epoch: exampleEpoch, Timed: exampleTimed}},
+		Error: Fault{Code: query.CodeValidation, Message: "delivery must be latest or all", Errors: map[string][]string{"delivery": {"must be latest or all"}}}, Seq: 331, Epoch: exampleEpoch, Timed: exampleTimed}},
 	{"What was missed comes now.", "resumed", ResumedMessage{"resumed", Channelled{}, Answering{"c"}, exampleCursor, exampleCursor, 41, "memory", exampleTimed}},
 	{"The present is reached.", "live", LiveMessage{"live", Channelled{}, Answering{"c"}, &exampleCount, nil, exampleTimed, examplePlaced}},
 	{"Nothing is sent of what came after since and up to until.", "gap",

@@ -96,7 +96,7 @@ func (h *Hub) Mount(router fiber.Router, gate Gate) error {
 			h.connections.Add(-1)
 			return errTooManyStreams
 		}
-		asks, err := h.asked(c.Context())
+		asks, err := h.asked(c.Context(), false)
 		var a *admission
 		if err == nil {
 			a, err = h.admit(c.Context(), gate)

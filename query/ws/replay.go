@@ -1,7 +1,6 @@
 package ws
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -44,14 +43,14 @@ type replay struct {
 }
 
 // readReplay reads how a request wants the past to be sent, and from when on unless it has a cursor.
-func (h *Hub) readReplay(r *request, m *message) error {
-	instant := func(name, text string) (int64, error) {
+func (h *Hub) readReplay(r *request, m *message) *fault {
+	instant := func(name, text string) (int64, *fault) {
 		at, fault := query.ParseTime(text)
 		if fault != "" {
-			return 0, errors.New(name + " " + fault)
+			return 0, faulty(name, "%s", fault)
 		}
 		if at.After(h.deps.Now()) && name == "from" {
-			return 0, errors.New("from must not lie in the future: it is " + query.FormatTime(h.deps.Now().UnixNano()) + " here")
+			return 0, faulty(name, "must not lie in the future: it is %s here", query.FormatTime(h.deps.Now().UnixNano()))
 		}
 		second := at.Unix()
 		if at.Nanosecond() > 0 && name == "from" {
@@ -61,37 +60,37 @@ func (h *Hub) readReplay(r *request, m *message) error {
 	}
 	r.extended, r.silent = true, true
 	p := &replay{id: r.id}
-	var err error
+	var wrong *fault
 	if m.To != "" {
-		if p.until, err = instant("to", m.To); err != nil {
-			return err
+		if p.until, wrong = instant("to", m.To); wrong != nil {
+			return wrong
 		}
 	}
 	if m.Speed != nil {
-		if p.speed, err = speedOf(*m.Speed); err != nil {
-			return err
+		if p.speed, wrong = speedOf(*m.Speed); wrong != nil {
+			return wrong
 		}
 	}
 	switch {
 	case r.unsubscribe || r.resume:
-		return errors.New("from, to and speed belong to subscribe")
+		return faulty(m.ofReplay(), "belongs to subscribe")
 	case m.From != "" && r.given():
-		return errors.New("from must be left out with a cursor, behind which a replay goes on")
+		return faulty("from", "must be left out with a cursor, behind which a replay goes on")
 	case m.From == "" && !r.given():
-		return errors.New("from must be given with to and speed, or a cursor in its place")
+		return faulty("from", "must be given with to and speed, or a cursor in its place")
 	case r.delivery == deliveryLatest:
-		return errors.New("delivery must be all, or left out, in a replay: every price is sent")
+		return faulty("delivery", "must be all, or left out, in a replay: every price is sent")
 	}
 	if !r.priceless {
 		r.delivery = deliveryAll
 	}
 	if m.From != "" {
-		if p.first, err = instant("from", m.From); err != nil {
-			return err
+		if p.first, wrong = instant("from", m.From); wrong != nil {
+			return wrong
 		}
 		p.second = float64(p.first)
-		if err := h.placeAt(r, p.first-1); err != nil {
-			return err
+		if wrong = h.placeAt(r, p.first-1); wrong != nil {
+			return wrong
 		}
 	} else {
 		p.first = r.oldestPlace() + 1
@@ -99,21 +98,32 @@ func (h *Hub) readReplay(r *request, m *message) error {
 		p.second = float64(r.newestPlace())
 	}
 	if p.until != 0 && m.From != "" && p.until < p.first {
-		return errors.New("to must not lie before from")
+		return faulty("to", "must not lie before from")
 	}
 	r.replay = p
 	return nil
 }
 
-func speedOf(given float64) (float64, error) {
+// ofReplay is the first field that a message has of those that begin a replay.
+func (m *message) ofReplay() string {
+	switch {
+	case m.From != "":
+		return "from"
+	case m.To != "":
+		return "to"
+	}
+	return "speed"
+}
+
+func speedOf(given float64) (float64, *fault) {
 	if !(given >= speedLeast && given <= speedMost) {
-		return 0, errors.New("speed " + speedWanted)
+		return 0, faulty("speed", "%s", speedWanted)
 	}
 	return given, nil
 }
 
 // placeAt gives a request the place of one who was sent everything up to a second, in each channel that it names.
-func (h *Hub) placeAt(r *request, second int64) error {
+func (h *Hub) placeAt(r *request, second int64) *fault {
 	everywhere := func(partitions int) position {
 		p := make(position, partitions)
 		for i := range p {
@@ -128,7 +138,7 @@ func (h *Hub) placeAt(r *request, second int64) error {
 	}
 	for _, c := range r.channels {
 		if c.offsets != nil || c.states() || !c.stored() {
-			return fmt.Errorf("channels must not hold %s with from: it is about the present, and its past is not kept", c.name())
+			return faulty("channels", "must not hold %s with from: it is about the present, and its past is not kept", c.name())
 		}
 		if r.places == nil {
 			r.places = map[byte]position{}
@@ -351,7 +361,7 @@ func (h *Hub) steer(s *subscriber, m *message) bool {
 	p := s.replay
 	switch {
 	case len(m.ID) > idMax:
-		return h.refuseLocked(s, "", fmt.Sprintf("id has %d bytes, and may have %d", len(m.ID), idMax))
+		return h.refuseFaultsLocked(s, "", faults{longID(m.ID)})
 	case p == nil:
 		return h.refuseLocked(s, m.ID, "no replay runs: subscribe with from, or it has come to the present")
 	case m.Speed == nil && m.Paused == nil:
@@ -359,9 +369,9 @@ func (h *Hub) steer(s *subscriber, m *message) bool {
 	}
 	speed, paused := p.speed, p.paused
 	if m.Speed != nil {
-		var err error
-		if speed, err = speedOf(*m.Speed); err != nil {
-			return h.refuseLocked(s, m.ID, err.Error())
+		var wrong *fault
+		if speed, wrong = speedOf(*m.Speed); wrong != nil {
+			return h.refuseFaultsLocked(s, m.ID, faults{wrong})
 		}
 	}
 	if m.Paused != nil {

@@ -174,14 +174,14 @@ func TestReplaysAreAskedForPlainly(t *testing.T) {
 		"speed must be a number from 0.1 to 3600": {From: "2026-01-01", Speed: number(0)},
 		"from must be given with to and speed":    {Speed: number(2)},
 		"delivery must be all, or left out":       {From: "2026-01-01", Delivery: deliveryLatest},
-		"from, to and speed belong to subscribe":  {From: "2026-01-01", Type: "unsubscribe"},
+		"from belongs to subscribe":               {From: "2026-01-01", Type: "unsubscribe"},
 		"from must be left out with a cursor":     {From: "2026-01-01", Cursor: cursorOf(w.hub.prices.identity(), position{1, 1, 1, 1, 1, 1, 1, 1})},
 	} {
 		if m.Type == "" {
 			m.Type = "subscribe"
 		}
-		if _, err := w.hub.request(&m); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%+v: got %v, want %s…", m, err, want)
+		if _, wrong := w.hub.request(&m); len(wrong) == 0 || !strings.HasPrefix(wrong.text(), want) {
+			t.Errorf("%+v: got %q, want %s…", m, wrong.text(), want)
 		}
 	}
 	if why := (&request{replay: &replay{first: 1}}).beyond(&limits.Plan{Name: "free", HistoryDays: 7}, time.Unix(8*86_400, 0)); !strings.HasPrefix(why, "from must be 1970-01-02T00:00:00.000Z or later") {

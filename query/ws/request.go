@@ -2,9 +2,6 @@ package ws
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/marketlog/marketlog/query"
@@ -55,71 +52,78 @@ type request struct {
 	replay *replay
 }
 
-// request checks a message; the error says what is wrong with it.
-func (h *Hub) request(m *message) (request, error) {
-	r := request{id: m.ID, unsubscribe: m.Type == "unsubscribe", named: m.Symbols != nil, delivery: m.Delivery, resume: m.Type == "resume",
+// request checks a message; the faults are all that is wrong with it.
+func (h *Hub) request(m *message) (r request, wrong faults) {
+	r = request{id: m.ID, unsubscribe: m.Type == "unsubscribe", named: m.Symbols != nil, delivery: m.Delivery, resume: m.Type == "resume",
 		extended: m.Delivery != "" || m.Cursor != "" || m.Snapshot != nil || m.HeartbeatMs != nil, silent: m.Snapshot != nil && !*m.Snapshot}
 	if len(m.ID) > idMax {
-		return r, fmt.Errorf("id has %d bytes, and may have %d", len(m.ID), idMax)
+		wrong.note(longID(m.ID))
 	}
-	var err error
 	if len(m.Channels) > 0 {
-		if err = h.nameChannels(&r, m.Channels); err != nil {
-			return r, err
-		}
+		wrong.note(h.nameChannels(&r, m.Channels))
 	}
-	if r.interval, err = intervalOf(m.IntervalMs); err != nil {
-		return r, err
-	}
+	var off *fault
+	r.interval, off = intervalOf(m.IntervalMs)
+	wrong.note(off)
 	if m.HeartbeatMs != nil {
 		ms := *m.HeartbeatMs
 		if ms != float64(int64(ms)) || ms < 1000 || ms > 60_000 {
-			return r, errors.New("heartbeatMs must be an integer from 1000 to 60000")
+			wrong.note(faulty("heartbeatMs", millisecondsWanted))
+		} else {
+			r.heartbeat = time.Duration(ms) * time.Millisecond
 		}
-		r.heartbeat = time.Duration(ms) * time.Millisecond
 	}
 	if m.Delivery != "" && m.Delivery != deliveryLatest && m.Delivery != deliveryAll {
-		return r, fmt.Errorf("delivery must be %s or %s", deliveryLatest, deliveryAll)
+		wrong.note(faulty("delivery", "must be %s or %s", deliveryLatest, deliveryAll))
 	}
 	if m.Delivery == deliveryAll && r.interval > 1 {
-		return r, errors.New("intervalMs must be left out, or be 1000, with delivery all, which merges nothing")
+		wrong.note(faulty("intervalMs", intervalOfAll))
 	}
 	if m.Cursor != "" {
-		if err = h.readCursor(&r, m.Cursor); err != nil {
-			return r, err
-		}
+		wrong.note(h.readCursor(&r, m.Cursor))
 	}
-	if m.From != "" || m.To != "" || m.Speed != nil {
-		err = h.readReplay(&r, m)
+	// What a replay begins with is of channels and a cursor that are right.
+	if len(wrong) == 0 && (m.From != "" || m.To != "" || m.Speed != nil) {
+		wrong.note(h.readReplay(&r, m))
 	}
-	return r, err
+	return r, wrong
 }
+
+const millisecondsWanted = "must be an integer from 1000 to 60000"
+
+// intervalOfAll is why delivery all has no other interval.
+const intervalOfAll = "must be left out, or be 1000, with delivery all, which merges nothing"
+
+// longID is the fault of an id that is too long to be echoed.
+func longID(id string) *fault { return faulty("id", "has %d bytes, and may have %d", len(id), idMax) }
 
 // given means that there is a cursor.
 func (r *request) given() bool { return r.from != nil || r.places != nil }
 
 // readCursor reads the cursor of a request.
-func (h *Hub) readCursor(r *request, text string) (err error) {
+func (h *Hub) readCursor(r *request, text string) *fault {
 	r.cursor = text
+	var err error
 	if text[0] == mixedForm {
-		if r.of, r.places, err = parseCursors(text, h.partitionsOf); err != nil {
-			return err
-		}
+		r.of, r.places, err = parseCursors(text, h.partitionsOf)
 		r.from = r.places[h.prices.code()]
-		return nil
+	} else {
+		r.of, r.from, err = parseCursor(text, len(h.nows))
 	}
-	r.of, r.from, err = parseCursor(text, len(h.nows))
-	return err
+	if err != nil {
+		return faulty("cursor", "%s", err)
+	}
+	return nil
 }
 
 // intervalOf is an interval in seconds; 0 where none is given.
-func intervalOf(given *float64) (int64, error) {
+func intervalOf(given *float64) (int64, *fault) {
 	if given == nil {
 		return 0, nil
 	}
 	ms := *given
 	if ms != float64(int64(ms)) || time.Duration(ms)*time.Millisecond < minInterval {
-		return 0, errors.New("intervalMs must be an integer from 1000 to 60000")
+		return 0, faulty("intervalMs", millisecondsWanted)
 	}
 	// Ticks are whole seconds: an interval between two of them waits for the later one.
 	return int64((min(time.Duration(min(ms, 1e9))*time.Millisecond, maxInterval) + time.Second - 1) / time.Second), nil
@@ -127,12 +131,13 @@ func intervalOf(given *float64) (int64, error) {
 
 // choose changes what a subscriber is sent, and how.
 func (h *Hub) choose(s *subscriber, m *message) bool {
-	r, err := h.request(m)
-	if err != nil {
-		return h.refuse(s, m.ID, err.Error())
+	r, wrong := h.request(m)
+	if len(wrong) > 0 {
+		return h.refuseFaults(s, m.ID, wrong)
 	}
-	ranks, unknown := find(h.deps.Catalog.Snapshot(), m.Symbols)
-	if len(unknown) > 0 && !h.refuse(s, m.ID, unknownCoins(unknown)) {
+	snapshot := h.deps.Catalog.Snapshot()
+	ranks, unknown := find(snapshot, m.Symbols)
+	if len(unknown) > 0 && !h.refuseFaults(s, m.ID, faults{unknownCoins(snapshot, unknown)}) {
 		return false
 	}
 	if len(m.Symbols) > 0 && len(ranks) == 0 {
@@ -162,10 +167,6 @@ func (h *Hub) unplaced(s *subscriber, r *request) string {
 		return "delivery all cannot begin"
 	}
 	return ""
-}
-
-func unknownCoins(names []string) string {
-	return "no coin has the symbol or id " + strings.Join(names, ", ")
 }
 
 // grant does what a subscriber asks for; its caller holds h.mu and s.mu. It is false if the client does not read the answers.
@@ -215,7 +216,7 @@ func (h *Hub) grant(s *subscriber, r request) bool {
 	case s.feed != nil:
 		if r.interval > 1 {
 			s.interval = 1
-			return h.refuseLocked(s, r.id, "intervalMs must be left out, or be 1000, with delivery all, which merges nothing")
+			return h.refuseFaultsLocked(s, r.id, faults{faulty("intervalMs", intervalOfAll)})
 		}
 		s.feed = s.feed.again()
 	}
@@ -316,7 +317,7 @@ func (h *Hub) goOn(s *subscriber, r request, of selection) bool {
 func (h *Hub) goOnPrices(s *subscriber, r request, of selection) bool {
 	switch {
 	case r.from.newest() > h.position.newest()+aheadMost:
-		return h.refuseLocked(s, r.id, "cursor lies ahead of the log; leave it out")
+		return h.refuseFaultsLocked(s, r.id, faults{faulty("cursor", "lies ahead of the log; leave it out")})
 	case s.feed == nil:
 		return h.catchUp(s, r, of)
 	}
@@ -412,7 +413,7 @@ func (h *Hub) resume(s *subscriber, m *message) bool {
 	case m.Cursor != "":
 		return h.choose(s, m)
 	case m.Epoch == "" || m.Seq == nil:
-		return h.refuse(s, m.ID, "resume needs a cursor, or epoch and seq")
+		return h.refuseFaults(s, m.ID, faults{faulty("cursor", "is required by resume, or epoch and seq")})
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -421,9 +422,9 @@ func (h *Hub) resume(s *subscriber, m *message) bool {
 	of := s.selected(h.all)
 	switch {
 	case s.feed != nil:
-		return h.refuseLocked(s, m.ID, "resume needs a cursor with delivery all")
+		return h.refuseFaultsLocked(s, m.ID, faults{faulty("cursor", "is required by resume with delivery all")})
 	case len(s.channels) > 0:
-		return h.refuseLocked(s, m.ID, "resume needs a cursor with channels other than prices")
+		return h.refuseFaultsLocked(s, m.ID, faults{faulty("cursor", "is required by resume with channels other than prices")})
 	}
 	from, known := h.positionOf(*m.Seq)
 	if m.Epoch != h.epoch || !known || *m.Seq > h.seq {

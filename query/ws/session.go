@@ -395,7 +395,7 @@ func (h *Hub) answer(s *subscriber, body []byte) bool {
 	case "auth":
 		return h.refuse(s, m.ID, "the key is known already")
 	default:
-		return h.refuse(s, m.ID, "type must be ping, subscribe, unsubscribe, resume or replay")
+		return h.refuseFaults(s, m.ID, faults{faulty("type", "must be ping, subscribe, unsubscribe, resume or replay")})
 	}
 }
 
