@@ -57,8 +57,14 @@ func (r *Request) CandlesAsOf(ctx context.Context, candles *views.Candles, coin 
 func FaultOfPast(err error, at time.Time) error {
 	aged, gap := (*views.AgedOutError)(nil), (*views.OffsetGapError)(nil)
 	switch {
+	case errors.As(err, &aged) && aged.Since.IsZero():
+		e := AgedOut(aged.Since, "%s; %s", aged, aged.Instead)
+		e.Hint = "ask without " + asOf + " for what is known now"
+		return e
 	case errors.As(err, &aged):
-		return AgedOut(aged.Since, "%s, and %s is before that; %s", aged, FormatTime(at.UnixNano()), aged.Instead)
+		e := AgedOut(aged.Since, "%s, and %s is before that; %s", aged, FormatTime(at.UnixNano()), aged.Instead)
+		e.Hint = "ask for " + asOf + "=" + FormatTime(e.AvailableFrom) + " or later"
+		return e
 	case errors.Is(err, views.ErrHistoryBehind):
 		return Starting(err.Error())
 	case errors.As(err, &gap):

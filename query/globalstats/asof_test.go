@@ -1,6 +1,7 @@
 package globalstats_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -200,7 +201,7 @@ func TestDefiAsItWasServed(t *testing.T) {
 	clock := func() time.Time { return w.Now }
 	process := func() *views.DefiStore {
 		w.newest = views.NewDefiStore()
-		w.Serve(globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, w.log, w.History()), w.History()).Endpoints())
+		w.serveDefi()
 		return w.newest
 	}
 	process().RememberBy(clock, steps)
@@ -230,6 +231,15 @@ func TestDefiAsItWasServed(t *testing.T) {
 		}
 		answers = append(answers, w.Ask(w.Now, false, defiAsked))
 	}
+	// What was served is known before it is recorded; whoever asks for more is told from when on, and where there is more.
+	early := w.Get("/api/v1/global-stats/defi?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339))
+	from := availableFrom(t, early)
+	if !strings.HasPrefix(early, "410 ") || !strings.Contains(early, "/api/v1/global-stats/defi/history/{metricType}") || !strings.Contains(early, "ask for asOf="+from) {
+		t.Errorf("before anything was served: got %s, want 410 with a path and from when on there is more", early)
+	}
+	if got := w.Get("/api/v1/global-stats/defi?asOf=" + from); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("as of availableFrom, %s: got %s", from, got)
+	}
 	check := func(who string) {
 		t.Helper()
 		for _, was := range answers {
@@ -258,6 +268,47 @@ func TestDefiAsItWasServed(t *testing.T) {
 			t.Errorf("%s: got %s; want %s", path, got, want)
 		}
 	}
+}
+
+// serveDefi answers of the newest summary and of those before, of which all is kept that was recorded.
+func (w *fixture) serveDefi() {
+	w.Serve(globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, w.log, keptHistory{w.History()}), w.History()).Endpoints())
+}
+
+// keptHistory has what was served as soon as it is recorded: whoever writes to the store in a test has no ledger.
+type keptHistory struct{ views.ServedHistory }
+
+func (keptHistory) ServedWritten(context.Context) (time.Time, error) { return time.Unix(1<<33, 0), nil }
+
+// A process that has served nothing yet names no instant from which on there is something: none would have an answer.
+func TestThePastOfNothingBeginsNowhere(t *testing.T) {
+	w := newFixture(t)
+	w.Open(enginetest.Migrated(t))
+	w.log, _ = w.Log()
+	steps := views.NewPriceCache(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")).Steps()
+	w.newest = views.NewDefiStore()
+	w.newest.RememberBy(func() time.Time { return w.Now }, steps)
+	w.serveDefi()
+	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	steps.Begin(func() time.Time { return w.Now })
+	asked := w.Now.Add(time.Second)
+	w.Now = w.Now.Add(time.Hour)
+	got := w.Get("/api/v1/global-stats/defi?asOf=" + asked.Format(time.RFC3339))
+	if !strings.HasPrefix(got, "410 ") || strings.Contains(got, "availableFrom") || !strings.Contains(got, "ask without asOf") {
+		t.Errorf("got %s, want 410 without availableFrom and what to ask instead", got)
+	}
+}
+
+// availableFrom reads from when on an answer says that there is something.
+func availableFrom(t *testing.T, answer string) string {
+	t.Helper()
+	var failed struct {
+		Error struct{ AvailableFrom string }
+	}
+	if err := json.Unmarshal([]byte(answer[4:]), &failed); err != nil {
+		t.Fatalf("%s: %v", answer, err)
+	}
+	return failed.Error.AvailableFrom
 }
 
 // randomDefi is a summary of a minute with something in each part.

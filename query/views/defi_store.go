@@ -58,7 +58,7 @@ type PastDefi struct {
 
 // NewPastDefi reads them from the log, by what a store of the newest ones remembers and history has recorded.
 func NewPastDefi(current *DefiStore, log PastLog, history ServedHistory) *PastDefi {
-	return &PastDefi{pastMinutes[*eventsv1.DefiSummary]{topic: schemas.TopicDefi, repeated: defiRepeated, log: log, history: history, served: &current.served,
+	return &PastDefi{pastMinutes[*eventsv1.DefiSummary]{topic: schemas.TopicDefi, repeated: defiRepeated, instead: "/api/v1/global-stats/defi/history/{metricType} reaches further back", log: log, history: history, served: &current.served,
 		made: func() (func(stream.TailRecord) error, func() *eventsv1.DefiSummary) {
 			store := NewDefiStore()
 			return store.Apply, store.Newest

@@ -55,6 +55,8 @@ type pastMinutes[T any] struct {
 	log      PastLog
 	history  ServedHistory
 	served   *servedMinutes
+	// instead is what reaches further back than what was served.
+	instead string
 	// made makes an empty value, the function that takes records, and the one that gives what they add up to.
 	made func() (apply func(stream.TailRecord) error, result func() T)
 	held *pastViews[int64, T] // by the end of the minute
@@ -148,8 +150,14 @@ func (p *pastMinutes[T]) minute(ctx context.Context, at time.Time) (int64, error
 			end, err := p.history.MinuteServed(ctx, p.topic, at)
 			return end.UnixNano(), !end.IsZero(), err
 		},
-		since: func(ctx context.Context) (time.Time, error) { return p.history.MinuteServedSince(ctx, p.topic) },
-		aged:  AgedOutError{Kept: "which minute was served is recorded", Instead: pastInstead},
+		since: func(ctx context.Context) (time.Time, error) {
+			since, err := p.history.MinuteServedSince(ctx, p.topic)
+			if err == nil && since.IsZero() {
+				since = p.served.first()
+			}
+			return since, err
+		},
+		aged: AgedOutError{Kept: "which minute was served is recorded", Instead: p.instead},
 	})
 }
 
@@ -187,13 +195,12 @@ func whatServed[T any](ctx context.Context, steps *ServedSteps, history interfac
 	if of.aged.Since, err = of.since(ctx); err != nil {
 		return none, err
 	}
-	if of.aged.Since.IsZero() {
+	// Where nothing is recorded yet, all before the first answer is out of reach.
+	if of.aged.Since.IsZero() && at.UnixNano() < began {
 		of.aged.Since = time.Unix(0, began).UTC()
 	}
 	return none, &of.aged
 }
-
-const pastInstead = "/api/v1/explain/{number} and histories reach further back"
 
 // make reads a minute from the log.
 func (p *pastMinutes[T]) make(ctx context.Context, end int64) (value T, err error) {
@@ -237,7 +244,11 @@ func (p *pastMinutes[T]) make(ctx context.Context, end int64) (value T, err erro
 			return value, err
 		}
 	}
-	return value, &AgedOutError{Kept: "the log has all that held", Since: oldest.Add(p.repeated).UTC(), Instead: pastInstead}
+	aged := &AgedOutError{Kept: "the log has all that held", Instead: p.instead}
+	if !oldest.IsZero() {
+		aged.Since = oldest.Add(p.repeated).UTC()
+	}
+	return value, aged
 }
 
 // PastYields are the yields that were served at past instants.
@@ -245,7 +256,7 @@ type PastYields struct{ minutes pastMinutes[*RateSnapshot] }
 
 // NewPastYields reads them from the log, by what a store of the current ones remembers and history has recorded.
 func NewPastYields(current *YieldStore, log PastLog, history ServedHistory) *PastYields {
-	return &PastYields{pastMinutes[*RateSnapshot]{topic: schemas.TopicRates, repeated: RatesKept, log: log, history: history, served: &current.served,
+	return &PastYields{pastMinutes[*RateSnapshot]{topic: schemas.TopicRates, repeated: RatesKept, instead: "/api/v1/rates/{symbol}/history reaches further back", log: log, history: history, served: &current.served,
 		made: func() (func(stream.TailRecord) error, func() *RateSnapshot) {
 			store := NewYieldStore()
 			return store.Apply, func() *RateSnapshot { store.Settle(); return store.Snapshot() }
@@ -289,7 +300,7 @@ func (m *MinuteRows) Of(coinID string) *eventsv1.Market {
 
 // NewPastRows reads them from the log, by what a catalog of the current ones remembers and history has recorded.
 func NewPastRows(current *Catalog, log PastLog, history ServedHistory) *PastRows {
-	return &PastRows{pastMinutes[*MinuteRows]{topic: schemas.TopicMarkets, repeated: rowsRepeated, log: log, history: history, served: &current.served,
+	return &PastRows{pastMinutes[*MinuteRows]{topic: schemas.TopicMarkets, repeated: rowsRepeated, instead: "/api/v1/explain/{number} and candles, /api/v1/charts/{coinId}, reach further back", log: log, history: history, served: &current.served,
 		made: func() (func(stream.TailRecord) error, func() *MinuteRows) {
 			made := &MinuteRows{rows: map[string]pastRow{}}
 			return func(rec stream.TailRecord) error {
@@ -340,7 +351,7 @@ type PastSummaries struct {
 
 // NewPastSummaries reads them from the log.
 func NewPastSummaries(current *Catalog, log PastLog, history ServedHistory) *PastSummaries {
-	return &PastSummaries{pastMinutes[*eventsv1.Summary]{topic: schemas.TopicMarkets, repeated: summaryWritten, log: log, history: history, served: &current.served,
+	return &PastSummaries{pastMinutes[*eventsv1.Summary]{topic: schemas.TopicMarkets, repeated: summaryWritten, instead: "/api/v1/global-stats/metrics/history/{metricType} and /api/v1/explain/{number} reach further back", log: log, history: history, served: &current.served,
 		made: func() (func(stream.TailRecord) error, func() *eventsv1.Summary) {
 			var newest *eventsv1.Summary
 			return func(rec stream.TailRecord) error {

@@ -124,13 +124,16 @@ var ErrHistoryBehind = errors.New("history has not come to the price yet")
 
 // AgedOutError means that an instant lies before the one from which on all is kept that its answer is made of.
 type AgedOutError struct {
-	// Kept says what is, Since from when on, and Instead what reaches further back.
+	// Kept says what is, Since from when on, the zero time where nothing is yet, and Instead what reaches further back.
 	Kept    string
 	Since   time.Time
 	Instead string
 }
 
 func (e *AgedOutError) Error() string {
+	if e.Since.IsZero() {
+		return e.Kept + ", but nothing is yet"
+	}
 	return e.Kept + " since " + e.Since.Format(time.RFC3339) + " only"
 }
 

@@ -85,6 +85,16 @@ func (m *servedMinutes) recall(before []ServedMinute) {
 	m.list = append(list, m.list...)
 }
 
+// first is from when on it is remembered which minute was served; zero where none was.
+func (m *servedMinutes) first() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.list) == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, m.list[0].from).UTC()
+}
+
 // at returns the end of the minute that was served at an instant. It is false where that is not remembered: then it is of the last
 // minute that had certainly been published.
 func (m *servedMinutes) at(at time.Time) (end int64, remembered bool) {
