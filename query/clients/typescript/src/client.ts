@@ -3,7 +3,7 @@ import { Operations, type Operation, type Pages } from "./operations.js"
 import { again, defaultRetry, pause, sleep, type Retry } from "./retry.js"
 import { Rows, type FileFormat } from "./sql.js"
 import { Stream, type StreamOptions } from "./stream.js"
-import { reason, text } from "./wire.js"
+import { checkNames, reason, text } from "./wire.js"
 
 export interface Options {
   /** url is the server's, else MARKETLOG_URL, else http://127.0.0.1:8080; in a page, the page's own server. */
@@ -58,8 +58,11 @@ export class Client extends Operations {
 
   protected ask<T>(operation: Operation, asked: object): Promise<T> {
     const values = asked as Record<string, unknown>
+    const named = Array.from(operation.path.matchAll(/\{(\w+)\}/g), ([, name]) => name!)
+    const absent = named.filter((name) => values[name] === undefined || values[name] === null)
+    checkNames(`${operation.method} ${operation.path}`, [...named, ...(operation.query ?? []), ...(operation.body ?? [])], asked, absent)
     const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => {
-      const value = String(values[name] ?? "")
+      const value = String(values[name])
       if (value === "" || value === "." || value === "..") throw new TypeError(`${name} is ${JSON.stringify(value)}, which names nothing`)
       return encodeURIComponent(value)
     })

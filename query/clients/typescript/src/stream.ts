@@ -2,7 +2,7 @@
 import { APIError, ConnectionFailed, GapError, MarketlogError, errorOf } from "./errors.js"
 import { again, pause, sleep } from "./retry.js"
 import type * as types from "./types.js"
-import { reason, text } from "./wire.js"
+import { checkNames, reason, text } from "./wire.js"
 
 export type Delivery = "latest" | "all"
 
@@ -29,6 +29,9 @@ export interface StreamOptions {
   speed?: number
 }
 
+const optionNames: readonly (keyof StreamOptions)[] =
+  ["symbols", "delivery", "channels", "cursor", "snapshot", "intervalMs", "patience", "onGap", "since", "until", "speed"]
+
 const heartbeatMs = 5000
 // A connection that is silent for so long is given up: a heartbeat comes each five seconds.
 const silence = 20_000
@@ -52,6 +55,7 @@ export class Stream implements AsyncIterable<types.WsStreamed> {
   private present = false // whether a replay has come to it
 
   constructor(private readonly base: string, private readonly headers: Record<string, string>, private readonly options: StreamOptions) {
+    checkNames("stream", optionNames, options)
     this.cursor = options.cursor
     this.delivery = options.since === undefined ? options.delivery : "all"
   }

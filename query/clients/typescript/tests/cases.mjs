@@ -70,5 +70,21 @@ for (const c of cases) {
   const answers = await Promise.all(Array.from({ length: c.atOnce ?? 1 }, caught))
   found = found.concat(answers.flatMap((answer) => faults(c, answer)).map((fault) => `${c.name}: ${fault}`))
 }
+// What types refuse, and plain JavaScript does not: arguments that there are not.
+const anybody = new marketlog.Client({ url, key })
+for (const [asked, want] of [
+  [() => anybody.getChart({ symbol: "BTC" }), "GET /api/v1/charts/{coinId}: coinId is missing, symbol is not an argument; its arguments are coinId, timeframe, "],
+  [() => anybody.getChart({ coinId: "BTC", asof: "2026-01-01" }), "asof is not an argument; its arguments are coinId, timeframe, format, asOf, "],
+  [() => anybody.stream({ symbol: "BTC" }), "stream: symbol is not an argument; its arguments are symbols, "],
+  [() => anybody.getChart({ coinId: ".." }), 'coinId is "..", which names nothing'],
+]) {
+  let got = ""
+  try {
+    await asked()
+  } catch (e) {
+    got = e instanceof TypeError ? e.message : `no TypeError: ${e}`
+  }
+  if (!got.includes(want)) found.push(`${asked}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`)
+}
 console.log(found.join("\n") || `${cases.length} cases hold`)
 process.exit(found.length ? 1 : 0)
