@@ -13,21 +13,21 @@ import (
 // ExplainNumberOptions is what ExplainNumber may be asked. What is zero is not sent.
 type ExplainNumberOptions struct {
 	// Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been.
-	// Default: the current one. A date alone is its beginning in UTC.
+	// Default: the current one.
 	AsOf time.Time
-	// Levels of inputs. At most 4; greater values are lowered to it, and meta.clamped is set.
+	// Levels of inputs. At most 4; greater values are lowered to it, and Meta.Clamped is set.
 	Depth int64
 }
 
 // ExplainNumber asks GET /api/v1/explain/{number}. Why a number is what it is. A tree of numbers with the method, the inputs and,
 // where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields
-// of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
-// price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start},
-// chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic},
-// similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field},
-// category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field},
-// fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol},
-// rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
+// of other answers name their number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field},
+// candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field},
+// sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}],
+// peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field},
+// movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]],
+// defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
+// rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
 // rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
 // all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
 // rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field},
@@ -46,8 +46,7 @@ func (c *Client) ExplainNumber(ctx context.Context, number string, options *Expl
 
 // ExplainPriceOptions is what ExplainPrice may be asked. What is zero is not sent.
 type ExplainPriceOptions struct {
-	// Point in time: the price served at that time, which may be of an earlier second. Default: the current price. A date alone is its
-	// beginning in UTC.
+	// Point in time: the price served at that time, which may be of an earlier second. Default: the current price.
 	AsOf time.Time
 }
 
@@ -72,12 +71,12 @@ type GetChartOptions struct {
 	// Candles (ohlc), or pairs of time and value (simple). One of ohlc, simple.
 	Format string
 	// Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
-	// two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+	// two seconds before may be missing. Default: now.
 	AsOf time.Time
-	// With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
+	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -103,14 +102,14 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 
 // GetChartCurrentOptions is what GetChartCurrent may be asked. What is zero is not sent.
 type GetChartCurrentOptions struct {
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
 // GetChartCurrent asks GET /api/v1/charts/{coinId}/current. Current price of a coin, to continue its chart. The last published price
-// of our venues or, if they have none or only an old one, that of a reference source, named in priceSource. It stays when it grows
-// stale; meta.reason has the cause if it was retained or there is none.
+// of our venues or, if they have none or only an old one, that of a reference source, named in PriceSource. It stays when it grows
+// stale; Meta.Reason has the cause if it was retained or there is none.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -124,13 +123,12 @@ func (c *Client) GetChartCurrent(ctx context.Context, coinID string, options *Ge
 
 // GetCoinOptions is what GetCoin may be asked. What is zero is not sent.
 type GetCoinOptions struct {
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// GetCoin asks GET /api/v1/coins/{coinId}. Details of a coin. For a coin whose id equals a fixed path segment, use
-// /coins/by-id/{id}.
+// GetCoin asks GET /api/v1/coins/{coinId}. Details of a coin. For a coin whose id equals a fixed path segment, use GetCoinByID.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -144,13 +142,13 @@ func (c *Client) GetCoin(ctx context.Context, coinID string, options *GetCoinOpt
 
 // GetCoinByIDOptions is what GetCoinByID may be asked. What is zero is not sent.
 type GetCoinByIDOptions struct {
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// GetCoinByID asks GET /api/v1/coins/by-id/{id}. Details of a coin, by id only. As /coins/{coinId}, but a symbol is not accepted. It
-// also finds coins whose id equals a fixed path segment.
+// GetCoinByID asks GET /api/v1/coins/by-id/{id}. Details of a coin, by id only. As GetCoin, but a symbol is not accepted. It also
+// finds coins whose id equals a fixed path segment.
 //
 // id: Coin id, case-insensitive; also one that equals a fixed path segment.
 func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByIDOptions) (*api.CoinsCoinBody, error) {
@@ -163,15 +161,14 @@ func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByI
 
 // GetCoinHistoryOptions is what GetCoinHistory may be asked. What is zero is not sent.
 type GetCoinHistoryOptions struct {
-	// Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
+	// Number of days back. At most 1825; greater values are lowered to it, and Meta.Clamped is set.
 	Days int64
-	// Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone is its
-	// beginning in UTC.
+	// Point in time: the history that was given then, up to the interval that was under way. Default: now.
 	AsOf time.Time
-	// With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
+	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -194,10 +191,7 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 
 // GetCoinMarketDataOptions is what GetCoinMarketData may be asked. What is zero is not sent.
 type GetCoinMarketDataOptions struct {
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in
-	// UTC.
-	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -212,7 +206,6 @@ func (c *Client) GetCoinMarketData(ctx context.Context, coinID string, options *
 	asked := call{method: "GET", path: "/api/v1/coins/{coinId}/market-data"}
 	o := given(options)
 	asked.at("coinId", coinID)
-	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsStatisticsBody](ctx, c, asked)
 }
@@ -226,9 +219,9 @@ func (c *Client) GetCoinStats(ctx context.Context) (*api.CoinsStatsBody, error) 
 
 // GetDefiBorrowingOptions is what GetDefiBorrowing may be asked. What is zero is not sent.
 type GetDefiBorrowingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -248,7 +241,7 @@ func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowing
 type GetDefiHistoryOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -271,9 +264,9 @@ func (c *Client) GetDefiHistory(ctx context.Context, metricType string, options 
 
 // GetDefiLendingOptions is what GetDefiLending may be asked. What is zero is not sent.
 type GetDefiLendingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -293,7 +286,7 @@ func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOpti
 type GetDefiOHLCOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -316,9 +309,9 @@ func (c *Client) GetDefiOHLC(ctx context.Context, metricType string, options *Ge
 
 // GetDefiOverviewOptions is what GetDefiOverview may be asked. What is zero is not sent.
 type GetDefiOverviewOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -335,9 +328,9 @@ func (c *Client) GetDefiOverview(ctx context.Context, options *GetDefiOverviewOp
 
 // GetDefiStakingOptions is what GetDefiStaking may be asked. What is zero is not sent.
 type GetDefiStakingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -358,13 +351,12 @@ func (c *Client) GetDefiStaking(ctx context.Context, options *GetDefiStakingOpti
 type GetEarnBenchmarkOptions struct {
 	// Segment: exchanges (cefi), protocols (defi) or all. One of overall, cefi, defi.
 	Segment string
-	// Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and
-	// meta.clamped is set.
+	// Days of history. The plan may allow less; Meta.Clamped is then set. At most 1825; greater values are lowered to it, and
+	// Meta.Clamped is set.
 	HistoryDays int64
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning
-	// in UTC.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -384,10 +376,9 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 
 // GetEarnProductOptions is what GetEarnProduct may be asked. What is zero is not sent.
 type GetEarnProductOptions struct {
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning
-	// in UTC.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -407,9 +398,7 @@ func (c *Client) GetEarnProduct(ctx context.Context, productID string, options *
 
 // GetFearGreedOptions is what GetFearGreed may be asked. What is zero is not sent.
 type GetFearGreedOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
-	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -419,17 +408,15 @@ type GetFearGreedOptions struct {
 func (c *Client) GetFearGreed(ctx context.Context, options *GetFearGreedOptions) (*api.GlobalstatsFearGreedBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/fear-greed"}
 	o := given(options)
-	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsFearGreedBody](ctx, c, asked)
 }
 
 // GetFiatOptions is what GetFiat may be asked. What is zero is not sent.
 type GetFiatOptions struct {
-	// Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning
-	// in UTC.
+	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -450,10 +437,9 @@ func (c *Client) GetFiat(ctx context.Context, symbol string, options *GetFiatOpt
 
 // GetFiatRatesOptions is what GetFiatRates may be asked. What is zero is not sent.
 type GetFiatRatesOptions struct {
-	// Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning
-	// in UTC.
+	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -471,8 +457,7 @@ func (c *Client) GetFiatRates(ctx context.Context, options *GetFiatRatesOptions)
 
 // GetFiatStatsOptions is what GetFiatStats may be asked. What is zero is not sent.
 type GetFiatStatsOptions struct {
-	// Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning
-	// in UTC.
+	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
 }
 
@@ -487,8 +472,7 @@ func (c *Client) GetFiatStats(ctx context.Context, options *GetFiatStatsOptions)
 
 // GetFiatStatusOptions is what GetFiatStatus may be asked. What is zero is not sent.
 type GetFiatStatusOptions struct {
-	// Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning
-	// in UTC.
+	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
 }
 
@@ -503,9 +487,10 @@ func (c *Client) GetFiatStatus(ctx context.Context, options *GetFiatStatusOption
 
 // GetGlobalMetricsOptions is what GetGlobalMetrics may be asked. What is zero is not sent.
 type GetGlobalMetricsOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
+	// answer is the last one that had ended a minute before. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -529,9 +514,9 @@ func (c *Client) GetGlobalMetrics(ctx context.Context, options *GetGlobalMetrics
 // prices.v1, quotes.v1, rates.raw.v1, rates.v1, reference.raw.v1, reference.raw.v1.dead.v1, restatements.v1, served.v1,
 // ticks.raw.v1, ticks.raw.v1.dead.v1, ticks.v1.
 //
-// partition: Partition of the topic. At most 2147483647; greater values are lowered to it, and meta.clamped is set.
+// partition: Partition of the topic. At most 2147483647; greater values are lowered to it, and Meta.Clamped is set.
 //
-// offset: Offset of the record. At most 9007199254740991; greater values are lowered to it, and meta.clamped is set.
+// offset: Offset of the record. At most 9007199254740991; greater values are lowered to it, and Meta.Clamped is set.
 func (c *Client) GetLogRecord(ctx context.Context, topic string, partition int64, offset int64) (*api.RecordsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/log/{topic}/{partition}/{offset}"}
 	asked.at("topic", topic)
@@ -542,9 +527,7 @@ func (c *Client) GetLogRecord(ctx context.Context, topic string, partition int64
 
 // GetMarketSummaryOptions is what GetMarketSummary may be asked. What is zero is not sent.
 type GetMarketSummaryOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
-	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -554,7 +537,6 @@ type GetMarketSummaryOptions struct {
 func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummaryOptions) (*api.GlobalstatsSummaryBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/summary"}
 	o := given(options)
-	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSummaryBody](ctx, c, asked)
 }
@@ -563,7 +545,7 @@ func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummary
 type GetMetricHistoryOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -587,7 +569,7 @@ func (c *Client) GetMetricHistory(ctx context.Context, metricType string, option
 type GetMetricOHLCOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -612,16 +594,14 @@ type GetMoversOptions struct {
 	// Rank segment by market cap. Default: in the tool view top100, in the reference view all three segments. One of top50, top100,
 	// top250, all, 1-100, 1-250, 1-50, 51-100, 101-250.
 	Segment string
-	// Maximum number of gainers and of losers per segment. At most 50; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of gainers and of losers per segment. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Gainers and losers to skip per segment. At most 100000; greater values are lowered to it, and meta.clamped is set.
+	// Gainers and losers to skip per segment. At most 100000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
-	// and meta.clamped is set.
+	// and Meta.Clamped is set.
 	MinVolume *int64
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
-	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -635,23 +615,20 @@ func (c *Client) GetMovers(ctx context.Context, options *GetMoversOptions) (*api
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
-	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversBody](ctx, c, asked)
 }
 
 // GetMoversOfRanksOptions is what GetMoversOfRanks may be asked. What is zero is not sent.
 type GetMoversOfRanksOptions struct {
-	// Maximum number of gainers and of losers per segment. At most 50; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of gainers and of losers per segment. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Gainers and losers to skip per segment. At most 100000; greater values are lowered to it, and meta.clamped is set.
+	// Gainers and losers to skip per segment. At most 100000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
-	// and meta.clamped is set.
+	// and Meta.Clamped is set.
 	MinVolume *int64
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
-	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -668,7 +645,6 @@ func (c *Client) GetMoversOfRanks(ctx context.Context, rankRange string, options
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
-	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversOfBody](ctx, c, asked)
 }
@@ -678,7 +654,7 @@ type GetPegStabilityOptions struct {
 	// Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered to 1825d. Points
 	// are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
 	Window string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -705,14 +681,14 @@ type GetPriceOptions struct {
 	Vs string
 	// Adds the inputs of the price and a recomputation.
 	Explain bool
-	// Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices
-	// were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices
+	// were written. Names of coins and countries of providers are those of now. Default: now.
 	AsOf time.Time
 }
 
 // GetPrice asks GET /api/v1/prices/{symbol}. Price of a coin, current or as of a past time. The median over providers; prices more
 // than 50% away from the first median are excluded. Each provider's own price is listed, with the reason if it was rejected. A coin
-// that none of our venues trades has the price of a reference source, named in priceSource, and no providers.
+// that none of our venues trades has the price of a reference source, named in PriceSource, and no providers.
 //
 // symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -736,7 +712,7 @@ type GetRateChartOptions struct {
 	Format string
 	// Only this provider, by slug.
 	Provider string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -744,7 +720,7 @@ type GetRateChartOptions struct {
 // GetRateChart asks GET /api/v1/charts/{coinId}/rates/{category}. Yield history of a coin as a chart. The median over providers of
 // each provider's TVL-weighted mean yield, up to the current interval. A yield is valid for three polling intervals of its source;
 // intervals without any are left out. At most 1,000 points, as in price charts. The plan limits the range: it is then shortened and
-// meta.clamped has its length in days.
+// Meta.Clamped has its length in days.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -764,26 +740,26 @@ func (c *Client) GetRateChart(ctx context.Context, coinID string, category strin
 
 // GetRateHistoryOptions is what GetRateHistory may be asked. What is zero is not sent.
 type GetRateHistoryOptions struct {
-	// Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
+	// Number of days back. At most 1825; greater values are lowered to it, and Meta.Clamped is set.
 	Days int64
 	// Only this category. One of lending, staking, borrowing, price.
 	Category string
 	// Only this provider, by slug.
 	Provider string
-	// Start of the range, instead of days. A date alone is its beginning in UTC.
+	// Start of the range, instead of days.
 	From time.Time
-	// End of the range, instead of now. A date alone is its beginning in UTC.
+	// End of the range, instead of now.
 	To time.Time
-	// Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
 // GetRateHistory asks GET /api/v1/rates/{symbol}/history. Yield history of a coin. Single reports for up to 30 days, hourly up to 90
 // days, daily beyond. Where nothing was recorded live, history read from the source (metadata.origin is backfill). The plan limits
-// the range: it is then shortened and meta.clamped is set. Without a category: lending, staking and borrowing.
+// the range: it is then shortened and Meta.Clamped is set. Without a category: lending, staking and borrowing.
 //
 // symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -803,7 +779,7 @@ func (c *Client) GetRateHistory(ctx context.Context, symbol string, options *Get
 
 // GetRateProviderOptions is what GetRateProvider may be asked. What is zero is not sent.
 type GetRateProviderOptions struct {
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -827,12 +803,12 @@ type GetRatesOptions struct {
 	Category string
 	// Only this provider, by slug.
 	Provider string
-	// Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 1000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
 	// Adds the inputs of each rate and a recomputation.
 	Explain bool
-	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
-	// Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
+	// Default: now.
 	AsOf time.Time
 }
 
@@ -855,9 +831,10 @@ func (c *Client) GetRates(ctx context.Context, symbol string, options *GetRatesO
 
 // GetSentimentOptions is what GetSentiment may be asked. What is zero is not sent.
 type GetSentimentOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
+	// answer is the last one that had ended a minute before. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -875,9 +852,10 @@ func (c *Client) GetSentiment(ctx context.Context, options *GetSentimentOptions)
 
 // GetSentimentOfRanksOptions is what GetSentimentOfRanks may be asked. What is zero is not sent.
 type GetSentimentOfRanksOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
+	// answer is the last one that had ended a minute before. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -914,20 +892,20 @@ type ListChartsOptions struct {
 	// 90d, 1y, max.
 	Timeframe string
 	// Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
-	// two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+	// two seconds before may be missing. Default: now.
 	AsOf time.Time
-	// With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
+	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// ListCharts asks GET /api/v1/charts. Price history of several coins. Candles as in /charts/{coinId}, by coin id, for at most 50
-// coins. A coin that none of our venues traded in the period has an empty chart; a name that no coin has is in meta.missing.
+// ListCharts asks GET /api/v1/charts. Price history of several coins. Candles as in GetChart, by coin id, for at most 50 coins. A
+// coin that none of our venues traded in the period has an empty chart; a name that no coin has is in Meta.Missing.
 //
-// coins: Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}. May also be repeated.
+// coins: Ids or symbols of coins, case-insensitive, resolved as in GetChart.
 func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListChartsOptions) (*api.ChartsListBody, error) {
 	asked := call{method: "GET", path: "/api/v1/charts"}
 	o := given(options)
@@ -941,7 +919,7 @@ func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListCh
 
 // ListCoinCategoriesOptions is what ListCoinCategories may be asked. What is zero is not sent.
 type ListCoinCategoriesOptions struct {
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -957,9 +935,9 @@ func (c *Client) ListCoinCategories(ctx context.Context, options *ListCoinCatego
 
 // ListCoinMarketTableOptions is what ListCoinMarketTable may be asked. What is zero is not sent.
 type ListCoinMarketTableOptions struct {
-	// Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+	// Page number, from 1. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Page int64
-	// Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set.
+	// Rows per page. At most 250; greater values are lowered to it, and Meta.Clamped is set.
 	PerPage int64
 	// Adds hourly prices of 7 days.
 	Sparkline bool
@@ -972,17 +950,13 @@ type ListCoinMarketTableOptions struct {
 	Category string
 	// Only coins whose name, symbol or id contains this text, case-insensitive.
 	Search string
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in
-	// UTC.
-	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
 // ListCoinMarketTable asks GET /api/v1/coins/markets. Market table of all coins that have a price. Each row is as of the end of the
-// last minute in which it changed. With asOf, the rows and the order that were answered then; search and category, as names and
-// images, are those of now.
+// last minute in which it changed.
 func (c *Client) ListCoinMarketTable(ctx context.Context, options *ListCoinMarketTableOptions) (*api.CoinsTableBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/markets"}
 	o := given(options)
@@ -993,7 +967,6 @@ func (c *Client) ListCoinMarketTable(ctx context.Context, options *ListCoinMarke
 	asked.with("order_dir", o.OrderDir)
 	asked.with("category", o.Category)
 	asked.with("search", o.Search)
-	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTableBody](ctx, c, asked)
 }
@@ -1015,10 +988,9 @@ func (c *Client) IterCoinMarketTable(ctx context.Context, options *ListCoinMarke
 
 // ListCoinMarketsOptions is what ListCoinMarkets may be asked. What is zero is not sent.
 type ListCoinMarketsOptions struct {
-	// Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 200; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its beginning in
-	// UTC.
+	// Point in time: the answer that was given then. Names of coins are those of now. Default: now.
 	AsOf time.Time
 }
 
@@ -1066,9 +1038,9 @@ func (c *Client) ListCoinSlugs(ctx context.Context, options *ListCoinSlugsOption
 type ListCoinsWithRatesOptions struct {
 	// Category of the coins, by id or name.
 	CoinCategory string
-	// Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1091,16 +1063,16 @@ func (c *Client) ListCoinsWithRates(ctx context.Context, category string, option
 type ListCorrectionsOptions struct {
 	// Only exclusions of this venue, and withdrawals of these.
 	Venue string
-	// Maximum number of corrections. At most 1000; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of corrections. At most 1000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// meta.next of the page before.
+	// Meta.Next of the page before.
 	Cursor string
 }
 
 // ListCorrections asks GET /api/v1/corrections. What was excluded of venues' ticks, and why. An operator may exclude the ticks of a
 // venue, or of one of its markets, of a span of time, and take that back. New prices apply it from its time on: the market is listed
 // among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which
-// /api/v1/restatements lists.
+// ListRestatements lists.
 func (c *Client) ListCorrections(ctx context.Context, options *ListCorrectionsOptions) (*api.CorrectionsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/corrections"}
 	o := given(options)
@@ -1117,9 +1089,9 @@ type ListEarnChangesOptions struct {
 	Symbol string
 	// Only this provider, by slug.
 	Provider string
-	// Start of the range; default 7 days ago. A date alone is its beginning in UTC.
+	// Start of the range; default 7 days ago.
 	Since time.Time
-	// Maximum number of changes. At most 1000; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of changes. At most 1000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
 }
 
@@ -1144,16 +1116,15 @@ type ListEarnProductsOptions struct {
 	Category string
 	// Only this provider, by slug.
 	Provider string
-	// Only variants of at least this confidence. At most 1; greater values are lowered to it, and meta.clamped is set.
+	// Only variants of at least this confidence. At most 1; greater values are lowered to it, and Meta.Clamped is set.
 	MinConfidence float64
-	// Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of products. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+	// Products to skip. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning
-	// in UTC.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1191,9 +1162,9 @@ func (c *Client) IterEarnProducts(ctx context.Context, options *ListEarnProducts
 
 // ListFeaturedCoinsOptions is what ListFeaturedCoins may be asked. What is zero is not sent.
 type ListFeaturedCoinsOptions struct {
-	// Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1210,10 +1181,9 @@ func (c *Client) ListFeaturedCoins(ctx context.Context, options *ListFeaturedCoi
 
 // ListFiatOptions is what ListFiat may be asked. What is zero is not sent.
 type ListFiatOptions struct {
-	// Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning
-	// in UTC.
+	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1235,15 +1205,15 @@ type ListPricesOptions struct {
 	Vs string
 	// Adds the inputs of the price and a recomputation.
 	Explain bool
-	// Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices
-	// were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices
+	// were written. Names of coins and countries of providers are those of now. Default: now.
 	AsOf time.Time
 }
 
 // ListPrices asks GET /api/v1/prices. Prices of several coins, current or as of a past time. A coin without a recent median has the
-// price of a reference source, named in priceSource.
+// price of a reference source, named in PriceSource.
 //
-// symbols: Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}. May also be repeated.
+// symbols: Symbols or ids of coins, case-insensitive, resolved as in GetPrice.
 func (c *Client) ListPrices(ctx context.Context, symbols []string, options *ListPricesOptions) (*api.PricesListBody, error) {
 	asked := call{method: "GET", path: "/api/v1/prices"}
 	o := given(options)
@@ -1271,8 +1241,8 @@ func (c *Client) ListProviders(ctx context.Context, options *ListProvidersOption
 }
 
 // ListRateProviders asks GET /api/v1/rates/providers. Providers of yields and prices, with their health. Exchanges with prices, and
-// providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; /api/v1/providers
-// has them all.
+// providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; ListProviders has
+// them all.
 func (c *Client) ListRateProviders(ctx context.Context) (*api.RatesProvidersBody, error) {
 	asked := call{method: "GET", path: "/api/v1/rates/providers"}
 	return ask[api.RatesProvidersBody](ctx, c, asked)
@@ -1285,12 +1255,12 @@ type ListRateSeriesOptions struct {
 	Coin string
 	// Provider, by slug.
 	Platform string
-	// Period; all is 5 years. The plan may allow less: the series is then shortened and meta.clamped has its length in days. One of
+	// Period; all is 5 years. The plan may allow less: the series is then shortened and Meta.Clamped has its length in days. One of
 	// 30d, 90d, 1y, all.
 	Timeframe string
-	// Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of series. At most 20; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1323,14 +1293,14 @@ type ListRatesOptions struct {
 	Category string
 	// Only this provider, by slug.
 	Provider string
-	// Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 1000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+	// Rows to skip. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
-	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
-	// needs a category other than price. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
+	// needs a category other than price. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1368,9 +1338,9 @@ func (c *Client) IterRates(ctx context.Context, options *ListRatesOptions) iter.
 
 // ListRecentCoinsOptions is what ListRecentCoins may be asked. What is zero is not sent.
 type ListRecentCoinsOptions struct {
-	// Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1393,13 +1363,13 @@ type ListRestatementsOptions struct {
 	// Only rows of this view, as marketlog replay --view names it; reference and backfill are what sources stated otherwise. One of
 	// prices, candles, markets, rates, defi, earn, ticks, reference, backfill.
 	Replay string
-	// Restated then or later; default as far back as the plan allows. A date alone is its beginning in UTC.
+	// Restated then or later; default as far back as the plan allows.
 	Since time.Time
-	// Restated then or before; default now. A date alone is its beginning in UTC.
+	// Restated then or before; default now.
 	Until time.Time
-	// Maximum number of restatements. At most 1000; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of restatements. At most 1000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// meta.next of the page before.
+	// Meta.Next of the page before.
 	Cursor string
 }
 
@@ -1421,9 +1391,9 @@ func (c *Client) ListRestatements(ctx context.Context, options *ListRestatements
 
 // ListSimilarCoinsOptions is what ListSimilarCoins may be asked. What is zero is not sent.
 type ListSimilarCoinsOptions struct {
-	// Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1444,11 +1414,11 @@ func (c *Client) ListSimilarCoins(ctx context.Context, coinID string, options *L
 
 // ListStablecoinsOptions is what ListStablecoins may be asked. What is zero is not sent.
 type ListStablecoinsOptions struct {
-	// Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of stablecoins. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with ages as they were. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1466,9 +1436,9 @@ func (c *Client) ListStablecoins(ctx context.Context, options *ListStablecoinsOp
 
 // ListSymbolMappingsOptions is what ListSymbolMappings may be asked. What is zero is not sent.
 type ListSymbolMappingsOptions struct {
-	// Maximum number of mappings. At most 1000; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of mappings. At most 1000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Mappings to skip. At most 100000; greater values are lowered to it, and meta.clamped is set.
+	// Mappings to skip. At most 100000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
 }
 
@@ -1499,12 +1469,9 @@ func (c *Client) IterSymbolMappings(ctx context.Context, options *ListSymbolMapp
 
 // ListTopCoinsOptions is what ListTopCoins may be asked. What is zero is not sent.
 type ListTopCoinsOptions struct {
-	// Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in
-	// UTC.
-	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1514,19 +1481,15 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 	asked := call{method: "GET", path: "/api/v1/coins/top"}
 	o := given(options)
 	asked.with("limit", o.Limit)
-	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTopBody](ctx, c, asked)
 }
 
 // ListTrendingCoinsOptions is what ListTrendingCoins may be asked. What is zero is not sent.
 type ListTrendingCoinsOptions struct {
-	// Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in
-	// UTC.
-	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1537,7 +1500,6 @@ func (c *Client) ListTrendingCoins(ctx context.Context, options *ListTrendingCoi
 	asked := call{method: "GET", path: "/api/v1/coins/trending"}
 	o := given(options)
 	asked.with("limit", o.Limit)
-	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTrendingBody](ctx, c, asked)
 }
@@ -1552,7 +1514,7 @@ type ResolveSymbolOptions struct {
 	// Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an exchange or a quote
 	// currency. Also as JSON, or one word, which is the exchange.
 	Context map[string]any
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1603,9 +1565,9 @@ type SearchCoinsOptions struct {
 	Symbol string
 	// Only coins whose name, symbol or id contains this text, case-insensitive.
 	Search string
-	// Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+	// Page number, from 1. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Page int64
-	// Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
+	// Maximum number of rows. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
 	// Sort key. One of market_cap_rank, name, symbol.
 	Sort string
@@ -1615,7 +1577,7 @@ type SearchCoinsOptions struct {
 	Category string
 	// true: only coins with lending, borrowing or staking yields; false: only coins without.
 	HasRates bool
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1655,7 +1617,7 @@ func (c *Client) IterCoins(ctx context.Context, options *SearchCoinsOptions) ite
 
 // SummarizePricesOptions is what SummarizePrices may be asked. What is zero is not sent.
 type SummarizePricesOptions struct {
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
@@ -1676,10 +1638,10 @@ type SummarizeRatesOptions struct {
 	Symbol string
 	// Only this category. One of lending, staking, borrowing, price.
 	Category string
-	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
-	// needs a category other than price. Default: now. A date alone is its beginning in UTC.
+	// Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
+	// needs a category other than price. Default: now.
 	AsOf time.Time
-	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }

@@ -95,13 +95,13 @@ type ChartsCurrent struct {
 	CoinID string `json:"coinId"`
 	// The data is older than its source's cadence allows
 	IsStale bool `json:"isStale"`
-	// USD; absent if there is none, with the cause in meta.reason
+	// USD; absent if there is none, with the cause in Meta.Reason
 	Price *float64 `json:"price,omitzero"`
 	// median: computed from venues; else the reference source of the price, if no venue provides one
 	PriceSource string `json:"priceSource,omitzero"`
-	// The accepted provider nearest to the price, or priceSource if that is not median
+	// The accepted provider nearest to the price, or PriceSource if that is not median
 	Source string `json:"source,omitzero"`
-	// The evaluated second, or the time of the price of priceSource
+	// The evaluated second, or the time of the price of PriceSource
 	Timestamp time.Time `json:"timestamp,omitzero"`
 }
 
@@ -1076,7 +1076,7 @@ type EarnBenchmark struct {
 	Provisional bool `json:"provisional"`
 	// Providers that are included: overall is all, cefi exchanges, defi protocols. One of overall, cefi, defi.
 	Segment string `json:"segment"`
-	// USD; total weight of tvlWeighted
+	// USD; total weight of TvlWeighted
 	Tvl *float64 `json:"tvl,omitzero"`
 	// Over all providers that report a TVL
 	TvlWeighted *float64 `json:"tvlWeighted,omitzero"`
@@ -1619,7 +1619,7 @@ type FiatStatus struct {
 	IsRunning bool `json:"isRunning"`
 	// When a source of exchange rates was last polled; absent before the first poll
 	LastSync time.Time `json:"lastSync,omitzero"`
-	// lastSync plus the interval
+	// LastSync plus the interval
 	NextSync time.Time `json:"nextSync,omitzero"`
 	// Number of currencies, and time of the newest rate
 	Statistics FiatStats `json:"statistics"`
@@ -1657,7 +1657,7 @@ type GlobalstatsDefiBorrowing struct {
 	AverageBorrowApy *float64 `json:"averageBorrowApy,omitzero"`
 	// The 50 coins with the largest debt, over accepted rates
 	ByAsset []GlobalstatsBorrowedAsset `json:"byAsset"`
-	// totalCollateral / totalDebt, percent
+	// TotalCollateral / TotalDebt, percent
 	CollateralizationRatio *float64 `json:"collateralizationRatio,omitzero"`
 	// Weighted by the debt, where known
 	DebtWeightedBorrowApy *float64 `json:"debtWeightedBorrowApy,omitzero"`
@@ -1669,7 +1669,7 @@ type GlobalstatsDefiBorrowing struct {
 	TotalCollateral float64 `json:"totalCollateral"`
 	// USD
 	TotalDebt float64 `json:"totalDebt"`
-	// totalDebt / totalCollateral, percent
+	// TotalDebt / TotalCollateral, percent
 	Utilization *float64 `json:"utilization,omitzero"`
 }
 
@@ -1691,7 +1691,7 @@ type GlobalstatsDefiCreditor struct {
 	CollateralizationRatio *float64 `json:"collateralizationRatio,omitzero"`
 	// USD
 	Debt float64 `json:"debt"`
-	// Percent of totalDebt
+	// Percent of TotalDebt
 	MarketShare *float64 `json:"marketShare,omitzero"`
 	// Name of the protocol
 	Name string `json:"name"`
@@ -1708,7 +1708,7 @@ type GlobalstatsDefiLender struct {
 	Change24h *float64 `json:"change24h,omitzero"`
 	// Percent, as reported by the source
 	Change7d *float64 `json:"change7d,omitzero"`
-	// Percent of totalTvl
+	// Percent of TotalTvl
 	MarketShare *float64 `json:"marketShare,omitzero"`
 	// Name of the protocol
 	Name string `json:"name"`
@@ -1743,7 +1743,7 @@ type GlobalstatsDefiLending struct {
 	TotalTvl float64 `json:"totalTvl"`
 	// Weighted by the amount supplied, where known
 	TvlWeightedSupplyApy *float64 `json:"tvlWeightedSupplyApy,omitzero"`
-	// totalBorrowed / (totalTvl + totalBorrowed), percent
+	// TotalBorrowed / (TotalTvl + TotalBorrowed), percent
 	Utilization *float64 `json:"utilization,omitzero"`
 }
 
@@ -1762,7 +1762,7 @@ type GlobalstatsDefiOverview struct {
 	// USD borrowed from all protocols
 	BorrowingTvl float64 `json:"borrowingTvl"`
 	// Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a
-	// first start this grows, and defiMarketCap and defiMarketDominance grow with it. Not with asOf
+	// first start this grows, and DefiMarketCap and DefiMarketDominance grow with it. Not with AsOf
 	CategorizedMarketCap *float64 `json:"categorizedMarketCap,omitzero"`
 	// USD held by exchanges
 	CefiTvl float64 `json:"cefiTvl"`
@@ -1770,7 +1770,7 @@ type GlobalstatsDefiOverview struct {
 	DefiMarketCap *float64 `json:"defiMarketCap,omitzero"`
 	// Percent of the market cap of all coins
 	DefiMarketDominance *float64 `json:"defiMarketDominance,omitzero"`
-	// totalTvl / cefiTvl
+	// TotalTvl / CefiTvl
 	DefiToCefiRatio *float64 `json:"defiToCefiRatio,omitzero"`
 	// Percent, weighted by the amount supplied
 	LendingApy *float64 `json:"lendingApy,omitzero"`
@@ -1793,7 +1793,7 @@ type GlobalstatsDefiOverview struct {
 type GlobalstatsDefiStaker struct {
 	// Percent
 	Apy *float64 `json:"apy,omitzero"`
-	// Percent of totalStaked
+	// Percent of TotalStaked
 	MarketShare *float64 `json:"marketShare,omitzero"`
 	// Name of the protocol
 	Name string `json:"name"`
@@ -1810,7 +1810,7 @@ type GlobalstatsDefiStaking struct {
 	AverageApy *float64 `json:"averageApy,omitzero"`
 	// The 30 chains with the largest amount staked
 	ByChain []GlobalstatsStakedChain `json:"byChain"`
-	// Percent of totalStaked
+	// Percent of TotalStaked
 	LiquidStakingDominance *float64 `json:"liquidStakingDominance,omitzero"`
 	// USD
 	LiquidStakingTvl float64 `json:"liquidStakingTvl"`
@@ -1880,7 +1880,7 @@ type GlobalstatsFlatMover struct {
 	Price float64 `json:"price"`
 	// Percent
 	PriceChange24h float64 `json:"priceChange24h"`
-	// Equal to marketCapRank
+	// Equal to MarketCapRank
 	Rank int `json:"rank"`
 	// Among the gainers, or the losers, of the segment; 1 is the largest change
 	RankInSegment int64 `json:"rankInSegment"`
@@ -2060,7 +2060,7 @@ type GlobalstatsMover struct {
 	Price float64 `json:"price"`
 	// Percent
 	PriceChange24h float64 `json:"priceChange24h"`
-	// Equal to marketCapRank
+	// Equal to MarketCapRank
 	Rank int `json:"rank"`
 	// Among the gainers, or the losers, of the segment; 1 is the largest change
 	RankInSegment int64 `json:"rankInSegment"`
@@ -2165,7 +2165,7 @@ type GlobalstatsSegment struct {
 type GlobalstatsSentiment struct {
 	// Percent; absent if no change is known
 	AverageChange24h *float64 `json:"averageChange24h,omitzero"`
-	// sentimentRatio in words: neutral between 0.45 and 0.55; very up to 0.25 and from 0.75. One of very bullish, bullish, neutral,
+	// SentimentRatio in words: neutral between 0.45 and 0.55; very up to 0.25 and from 0.75. One of very bullish, bullish, neutral,
 	// bearish, very bearish.
 	Classification string `json:"classification"`
 	// Percent; absent if no change is known
@@ -2243,7 +2243,7 @@ type GlobalstatsStakedChain struct {
 	Chain string `json:"chain"`
 	// The chain's own coin
 	CoinID string `json:"coinId,omitzero"`
-	// Percent of totalStaked
+	// Percent of TotalStaked
 	Share *float64 `json:"share,omitzero"`
 	// tvl as percent of the market cap of the chain's coin; only the amount staked through these protocols
 	StakingRatio *float64 `json:"stakingRatio,omitzero"`
@@ -2682,35 +2682,35 @@ type Meta struct {
 type PricesAggregated struct {
 	// Id of the coin
 	CoinID string `json:"coinId"`
-	// Half width of the confidence interval, in the currency of the price; absent if priceSource is not median
+	// Half width of the confidence interval, in the currency of the price; absent if PriceSource is not median
 	Confidence *float64 `json:"confidence,omitzero"`
 	// Older than two hours
 	IsCritical bool `json:"isCritical"`
 	// Older than 30 s by the server's clock (reference sources: 15 minutes), or retained for the given reason
 	IsStale bool `json:"isStale"`
-	// Highest accepted price, in the currency of the price; equal to price if priceSource is not median
+	// Highest accepted price, in the currency of the price; equal to price if PriceSource is not median
 	Max float64 `json:"max"`
 	// Equal to price
 	Median float64 `json:"median"`
-	// Lowest accepted price, in the currency of the price; equal to price if priceSource is not median
+	// Lowest accepted price, in the currency of the price; equal to price if PriceSource is not median
 	Min float64 `json:"min"`
-	// The median over the accepted providers, or the price of priceSource; in USD unless vs is given
+	// The median over the accepted providers, or the price of PriceSource; in USD unless vs is given
 	Price float64 `json:"price"`
 	// median: computed from venues; else the reference source of the price, if no venue provides one
 	PriceSource string `json:"priceSource"`
-	// Number of accepted providers; 0 if priceSource is not median
+	// Number of accepted providers; 0 if PriceSource is not median
 	Providers int64 `json:"providers"`
 	// Why the last price was retained: no_fresh_inputs or no_consensus
 	Reason string `json:"reason,omitzero"`
 	// Number of rejected providers
 	Rejected int64 `json:"rejected"`
-	// 0 to 1; absent if priceSource is not median
+	// 0 to 1; absent if PriceSource is not median
 	Score *float64 `json:"score,omitzero"`
-	// The accepted provider nearest to the price, or priceSource if that is not median
+	// The accepted provider nearest to the price, or PriceSource if that is not median
 	Source string `json:"source"`
 	// Symbol of the coin, upper case
 	Symbol string `json:"symbol"`
-	// The evaluated second, or the time of the price of priceSource
+	// The evaluated second, or the time of the price of PriceSource
 	Timestamp time.Time `json:"timestamp"`
 	// Sum over the accepted providers, or as reported by the reference source, in the currency of the price
 	Volume24h *float64 `json:"volume24h,omitzero"`
@@ -2819,7 +2819,7 @@ type PricesListEntry struct {
 	Ambiguous bool `json:"ambiguous,omitzero"`
 	// Id of the coin
 	CoinID string `json:"coinId"`
-	// Half width of the confidence interval, USD; absent if priceSource is not median
+	// Half width of the confidence interval, USD; absent if PriceSource is not median
 	Confidence *float64 `json:"confidence,omitzero"`
 	// For prices computed from venues
 	Explain *PricesExplanation `json:"explain,omitzero"`
@@ -2833,15 +2833,15 @@ type PricesListEntry struct {
 	PriceSource string `json:"priceSource"`
 	// USD
 	PriceUSD float64 `json:"priceUsd"`
-	// Number of accepted providers; absent if priceSource is not median
+	// Number of accepted providers; absent if PriceSource is not median
 	Providers *int64 `json:"providers,omitzero"`
 	// Why the last price was retained: no_fresh_inputs or no_consensus
 	Reason string `json:"reason,omitzero"`
-	// Number of rejected providers; absent if priceSource is not median
+	// Number of rejected providers; absent if PriceSource is not median
 	Rejected *int64 `json:"rejected,omitzero"`
 	// Symbol of the coin, upper case
 	Symbol string `json:"symbol"`
-	// The evaluated second, or the time of the price of priceSource
+	// The evaluated second, or the time of the price of PriceSource
 	UpdatedAt time.Time `json:"updatedAt"`
 	// Currency of price, lower case
 	Vs string `json:"vs"`
@@ -2869,7 +2869,7 @@ type PricesListMeta struct {
 }
 
 type PricesMissing struct {
-	// not_kept: our venues had no price by asOf, or one older than ten minutes, and prices of reference sources are not kept as they
+	// not_kept: our venues had no price by AsOf, or one older than ten minutes, and prices of reference sources are not kept as they
 	// were served. One of unknown, no_price, not_kept.
 	Reason string `json:"reason"`
 	// As in the request
@@ -2893,7 +2893,7 @@ type PricesPriceBody struct {
 }
 
 type PricesPriceData struct {
-	// Null if there is no price; meta.reason has the cause
+	// Null if there is no price; Meta.Reason has the cause
 	Aggregated *PricesAggregated `json:"aggregated"`
 	// Other coins that the name may mean, the largest first
 	Alternatives []ViewsAlternative `json:"alternatives,omitzero"`
@@ -2923,7 +2923,7 @@ type PricesPriceMeta struct {
 	// The exchange rate used, if vs is not usd
 	Rate *PricesVsRate `json:"rate,omitzero"`
 	// Why there is no price; no_rate: there is no exchange rate to vs now; reference_price: no venue provides a price, it is that of
-	// priceSource
+	// PriceSource
 	Reason string `json:"reason,omitzero"`
 	// Country whose providers are aggregated, by ISO 3166-1 code, if one was requested
 	Region string `json:"region,omitzero"`
@@ -3039,7 +3039,7 @@ type ProvidersStreamedState struct {
 	// Since when: the last time that something was received, or the time of the change; absent where that is not known
 	Since time.Time `json:"since,omitzero"`
 	Slug  string    `json:"slug"`
-	// As /providers has it. One of healthy, degraded, down, disabled.
+	// As ListProviders has it. One of healthy, degraded, down, disabled.
 	Status string `json:"status"`
 }
 
@@ -3111,11 +3111,11 @@ type RatesExcluded struct {
 type RatesExplanation struct {
 	// Providers with at least one accepted rate
 	Accepted []string `json:"accepted"`
-	// The time that accepted and ageMs are as of
+	// The time that accepted and AgeMS are as of
 	AsOf time.Time `json:"asOf"`
 	// Id of the coin
 	CoinID string `json:"coinId"`
-	// Every reported rate of the coin; for prices see /prices/{symbol}/explain
+	// Every reported rate of the coin; for prices see ExplainPrice
 	Inputs []RatesInput `json:"inputs"`
 	// apy: every rate is computed as percent per year, compounded
 	Method string `json:"method"`
@@ -3132,7 +3132,7 @@ type RatesExplanation struct {
 type RatesInput struct {
 	// Whether it is among the current rates
 	Accepted bool `json:"accepted"`
-	// Milliseconds since receivedAt
+	// Milliseconds since ReceivedAt
 	AgeMS int64 `json:"ageMs"`
 	// Percent per year, not compounded (APR)
 	Apr float64 `json:"apr"`
@@ -3150,7 +3150,7 @@ type RatesInput struct {
 	FetchedAt time.Time `json:"fetchedAt,omitzero"`
 	// As in the lists of rates
 	ID string `json:"id"`
-	// Version of the rule that computes apr, apy and rewardApy from raw; the recomputation uses the same version
+	// Version of the rule that computes apr, apy and RewardApy from raw; the recomputation uses the same version
 	MethodVersion int `json:"methodVersion"`
 	// Event time, by the source's clock
 	ObservedAt time.Time `json:"observedAt,omitzero"`
@@ -3817,7 +3817,7 @@ type StablecoinsComponents struct {
 	NowBps float64 `json:"nowBps"`
 	// 95th percentile (nearest rank) of the absolute deviations; 0.3 of it is subtracted
 	P95Bps float64 `json:"p95Bps"`
-	// Number of minute closes that meanBps and p95Bps are over
+	// Number of minute closes that MeanBps and P95Bps are over
 	Samples int64 `json:"samples"`
 }
 
@@ -3826,7 +3826,7 @@ type StablecoinsEntry struct {
 	Circulating *float64 `json:"circulating,omitzero"`
 	// Equal to id
 	CoinID string `json:"coinId"`
-	// What stabilityScore is computed from; absent without a score
+	// What StabilityScore is computed from; absent without a score
 	Components *StablecoinsComponents `json:"components,omitzero"`
 	// Id of the coin
 	ID string `json:"id"`
@@ -3934,7 +3934,7 @@ type StablecoinsStabilityBody struct {
 	Circulating *float64 `json:"circulating,omitzero"`
 	// Equal to id
 	CoinID string `json:"coinId"`
-	// What stabilityScore is computed from; absent without a score
+	// What StabilityScore is computed from; absent without a score
 	Components *StablecoinsComponents `json:"components,omitzero"`
 	// Signed basis points; negative below the peg
 	Deviation float64 `json:"deviation"`
@@ -4066,7 +4066,7 @@ type SymbolsResolution struct {
 	Candidates []SymbolsCandidate `json:"candidates,omitzero"`
 	// Canonical id of the coin
 	CatalogID string `json:"catalogId,omitzero"`
-	// The same as catalogId
+	// The same as CatalogID
 	CoinID string `json:"coinId,omitzero"`
 	// Percent
 	Confidence *int64 `json:"confidence,omitzero"`
@@ -4387,9 +4387,15 @@ type WsAged struct {
 }
 
 type WsFault struct {
+	// Suggestions for what was not found, likeliest first
+	Candidates any `json:"candidates,omitzero"`
 	// LAGGING: the store has not come to the cursor yet, and the connection ends; come back with it. One of VALIDATION_ERROR,
 	// PLAN_REQUIRED, LAGGING.
-	Code    string `json:"code"`
+	Code string `json:"code"`
+	// Faults, by field
+	Errors map[string][]string `json:"errors,omitzero"`
+	// What to do instead
+	Hint    string `json:"hint,omitzero"`
 	Message string `json:"message"`
 }
 
@@ -4399,7 +4405,7 @@ type WsLeft struct {
 }
 
 type WsStreamed struct {
-	// Against previousPrice
+	// Against PreviousPrice
 	ChangePercent float64 `json:"changePercent"`
 	// Against the price 24 hours ago; absent where that is not known, and with delivery all
 	ChangePercent24h *float64 `json:"changePercent24h,omitzero"`
@@ -4415,7 +4421,7 @@ type WsStreamed struct {
 	Source string `json:"source"`
 	// Symbol of the coin
 	Symbol string `json:"symbol"`
-	// The evaluated second, Unix milliseconds. With coinId it names a price
+	// The evaluated second, Unix milliseconds. With CoinID it names a price
 	Timestamp int64 `json:"timestamp"`
 	// Of 24 hours, USD
 	Volume float64 `json:"volume"`

@@ -20,7 +20,7 @@ export abstract class Operations {
   protected abstract ask<T>(operation: Operation, asked: object): Promise<T>
   protected abstract pages<T>(operation: Operation, pages: Pages, asked: object): AsyncGenerator<T, void, void>
 
-  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id}, rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field}, rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}. */
+  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id}, rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field}, rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}. */
   explainNumber(asked: {
     /** Name of the number. */
     number: string
@@ -70,7 +70,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/current", query: ["explain"] }, asked)
   }
 
-  /** Details of a coin. For a coin whose id equals a fixed path segment, use /coins/by-id/{id}. */
+  /** Details of a coin. For a coin whose id equals a fixed path segment, use getCoinByID. */
   getCoin(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
@@ -80,7 +80,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}", query: ["explain"] }, asked)
   }
 
-  /** Details of a coin, by id only. As /coins/{coinId}, but a symbol is not accepted. It also finds coins whose id equals a fixed path segment. */
+  /** Details of a coin, by id only. As getCoin, but a symbol is not accepted. It also finds coins whose id equals a fixed path segment. */
   getCoinByID(asked: {
     /** Coin id, case-insensitive; also one that equals a fixed path segment. */
     id: string
@@ -481,9 +481,9 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/usage" }, {})
   }
 
-  /** Price history of several coins. Candles as in /charts/{coinId}, by coin id, for at most 50 coins. A coin that none of our venues traded in the period has an empty chart; a name that no coin has is in meta.missing. */
+  /** Price history of several coins. Candles as in getChart, by coin id, for at most 50 coins. A coin that none of our venues traded in the period has an empty chart; a name that no coin has is in meta.missing. */
   listCharts(asked: {
-    /** Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}. May also be repeated. */
+    /** Ids or symbols of coins, case-insensitive, resolved as in getChart. */
     coins: readonly string[]
     /** Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years. */
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
@@ -593,7 +593,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/with-rates", query: ["category", "coinCategory", "limit", "explain"] }, asked)
   }
 
-  /** What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices apply it from its time on: the market is listed among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements lists. */
+  /** What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices apply it from its time on: the market is listed among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which listRestatements lists. */
   listCorrections(asked: {
     /** Only exclusions of this venue, and withdrawals of these. */
     venue?: string
@@ -683,7 +683,7 @@ export abstract class Operations {
 
   /** Prices of several coins, current or as of a past time. A coin without a recent median has the price of a reference source, named in priceSource. */
   listPrices(asked: {
-    /** Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}. May also be repeated. */
+    /** Symbols or ids of coins, case-insensitive, resolved as in getPrice. */
     symbols: readonly string[]
     /** Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth. */
     vs?: string
@@ -703,7 +703,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/providers", query: ["category"] }, asked)
   }
 
-  /** Providers of yields and prices, with their health. Exchanges with prices, and providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; /api/v1/providers has them all. */
+  /** Providers of yields and prices, with their health. Exchanges with prices, and providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; listProviders has them all. */
   listRateProviders(): Promise<types.RatesProvidersBody> {
     return this.ask({ method: "GET", path: "/api/v1/rates/providers" }, {})
   }

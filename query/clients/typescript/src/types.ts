@@ -2982,7 +2982,7 @@ export interface ProvidersStreamedState {
   /** Since when: the last time that something was received, or the time of the change; absent where that is not known */
   since?: string
   slug: string
-  /** As /providers has it */
+  /** As listProviders has it */
   status: "healthy" | "degraded" | "down" | "disabled"
 }
 
@@ -3056,7 +3056,7 @@ export interface RatesExplanation {
   asOf: string
   /** Id of the coin */
   coinId: string
-  /** Every reported rate of the coin; for prices see /prices/{symbol}/explain */
+  /** Every reported rate of the coin; for prices see explainPrice */
   inputs: RatesInput[]
   /** apy: every rate is computed as percent per year, compounded */
   method: "apy"
@@ -4310,8 +4310,14 @@ export interface WsAged {
 }
 
 export interface WsFault {
+  /** Suggestions for what was not found, likeliest first */
+  candidates?: unknown
   /** LAGGING: the store has not come to the cursor yet, and the connection ends; come back with it */
   code: "VALIDATION_ERROR" | "PLAN_REQUIRED" | "LAGGING"
+  /** Faults, by field */
+  errors?: Record<string, string[]>
+  /** What to do instead */
+  hint?: string
   message: string
 }
 

@@ -21,13 +21,13 @@ class Operations:
     def explain_number(self, number: str, *, as_of: str | datetime | None = None, depth: int | None = None) -> types.ExplainBody:
         """Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records
         of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their
-        number in `x-explain`. Slashes in the number may be written as %2F. It is counted as a chart. Forms:
-        price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}],
-        chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left},
-        developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price],
-        fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field},
-        metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
-        rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
+        number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field},
+        candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start},
+        chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic},
+        similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency},
+        global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time},
+        sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or
+        symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
         rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
         rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
         all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
@@ -68,10 +68,10 @@ class Operations:
         format: Candles (ohlc), or pairs of time and value (simple).
         as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
         back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
-        knowledge: With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what
+        knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.ChartsChartBody = self._ask("GET", "/api/v1/charts/{coinId}", {"coinId": coin_id}, {"timeframe": timeframe, "format": format, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
@@ -84,29 +84,29 @@ class Operations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.ChartsCurrentBody = self._ask("GET", "/api/v1/charts/{coinId}/current", {"coinId": coin_id}, {"explain": explain}, {})
         return answer
 
     def get_coin(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
-        """Details of a coin. For a coin whose id equals a fixed path segment, use /coins/by-id/{id}.
+        """Details of a coin. For a coin whose id equals a fixed path segment, use get_coin_by_id.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsCoinBody = self._ask("GET", "/api/v1/coins/{coinId}", {"coinId": coin_id}, {"explain": explain}, {})
         return answer
 
     def get_coin_by_id(self, id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
-        """Details of a coin, by id only. As /coins/{coinId}, but a symbol is not accepted. It also finds coins whose id equals a
-        fixed path segment.
+        """Details of a coin, by id only. As get_coin, but a symbol is not accepted. It also finds coins whose id equals a fixed
+        path segment.
 
         id: Coin id, case-insensitive; also one that equals a fixed path segment.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsCoinBody = self._ask("GET", "/api/v1/coins/by-id/{id}", {"id": id}, {"explain": explain}, {})
         return answer
@@ -119,10 +119,10 @@ class Operations:
         days: Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone
         is its beginning in UTC.
-        knowledge: With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what
+        knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsHistoryBody = self._ask("GET", "/api/v1/coins/history/{symbol}", {"symbol": symbol}, {"days": days, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
@@ -136,7 +136,7 @@ class Operations:
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
         its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsStatisticsBody = self._ask("GET", "/api/v1/coins/{coinId}/market-data", {"coinId": coin_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -156,7 +156,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsDefiBorrowingBody = self._ask("GET", "/api/v1/global-stats/defi/borrowing", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -170,7 +170,7 @@ class Operations:
         metric_type: Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount.
         period: Period.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsHistoryBody = self._ask("GET", "/api/v1/global-stats/defi/history/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
@@ -183,7 +183,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsDefiLendingBody = self._ask("GET", "/api/v1/global-stats/defi/lending", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -196,7 +196,7 @@ class Operations:
         metric_type: Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount.
         period: Period.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsOHLCBody = self._ask("GET", "/api/v1/global-stats/defi/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
@@ -208,7 +208,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsDefiBody = self._ask("GET", "/api/v1/global-stats/defi", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -221,7 +221,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsDefiStakingBody = self._ask("GET", "/api/v1/global-stats/defi/staking", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -237,7 +237,7 @@ class Operations:
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.EarnBenchmarkBody = self._ask("GET", "/api/v1/earn/benchmark", {}, {"segment": segment, "history_days": history_days, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -249,7 +249,7 @@ class Operations:
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.EarnProductBody = self._ask("GET", "/api/v1/earn/products/{productId}", {"productId": product_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -261,7 +261,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsFearGreedBody = self._ask("GET", "/api/v1/global-stats/fear-greed", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -275,7 +275,7 @@ class Operations:
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.FiatCurrencyBody = self._ask("GET", "/api/v1/fiat/{symbol}", {"symbol": symbol}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -288,7 +288,7 @@ class Operations:
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.FiatRatesBody = self._ask("GET", "/api/v1/fiat/rates/usd", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -320,7 +320,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsMetricsBody = self._ask("GET", "/api/v1/global-stats/metrics", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -344,7 +344,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsSummaryBody = self._ask("GET", "/api/v1/global-stats/summary", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -357,7 +357,7 @@ class Operations:
         metric_type: Metric. Market caps and volumes are in USD, dominances in percent of the total market cap.
         period: Period.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsHistoryBody = self._ask("GET", "/api/v1/global-stats/metrics/history/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
@@ -369,7 +369,7 @@ class Operations:
         metric_type: Metric. Market caps and volumes are in USD, dominances in percent of the total market cap.
         period: Period.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsOHLCBody = self._ask("GET", "/api/v1/global-stats/metrics/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
         return answer
@@ -387,7 +387,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsMoversBody = self._ask("GET", "/api/v1/global-stats/movers", {}, {"segment": segment, "limit": limit, "offset": offset, "min_volume": min_volume, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -407,7 +407,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsMoversOfBody = self._ask("GET", "/api/v1/global-stats/movers/{rankRange}", {"rankRange": rank_range}, {"limit": limit, "offset": offset, "min_volume": min_volume, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -420,7 +420,7 @@ class Operations:
         window: Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered
         to 1825d. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.StablecoinsStabilityBody = self._ask("GET", "/api/v1/stablecoins/{symbol}/peg-stability", {"symbol": symbol}, {"window": window, "explain": explain}, {})
         return answer
@@ -455,7 +455,7 @@ class Operations:
         format: Candles (ohlc), or pairs of time and value (simple).
         provider: Only this provider, by slug.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.ChartsRateChartBody = self._ask("GET", "/api/v1/charts/{coinId}/rates/{category}", {"coinId": coin_id, "category": category}, {"timeframe": timeframe, "format": format, "provider": provider, "explain": explain}, {})
         return answer
@@ -475,7 +475,7 @@ class Operations:
         limit: Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and
         meta.clamped is set.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.RatesPastBody = self._ask("GET", "/api/v1/rates/{symbol}/history", {"symbol": symbol}, {"days": days, "category": category, "provider": provider, "from": from_, "to": to, "limit": limit, "explain": explain}, {})
         return answer
@@ -486,7 +486,7 @@ class Operations:
 
         provider: Slug, case-insensitive.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.RatesProviderBody = self._ask("GET", "/api/v1/rates/providers/{provider}", {"provider": provider}, {"explain": explain}, {})
         return answer
@@ -515,7 +515,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsSentimentBody = self._ask("GET", "/api/v1/global-stats/sentiment", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -528,7 +528,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.GlobalstatsSentimentOfBody = self._ask("GET", "/api/v1/global-stats/sentiment/{rankRange}", {"rankRange": rank_range}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -546,17 +546,17 @@ class Operations:
         return answer
 
     def list_charts(self, coins: Sequence[str], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, as_of: str | datetime | None = None, knowledge: Literal['said', 'latest'] | None = None, explain: bool | None = None) -> types.ChartsListBody:
-        """Price history of several coins. Candles as in /charts/{coinId}, by coin id, for at most 50 coins. A coin that none of
-        our venues traded in the period has an empty chart; a name that no coin has is in meta.missing.
+        """Price history of several coins. Candles as in get_chart, by coin id, for at most 50 coins. A coin that none of our
+        venues traded in the period has an empty chart; a name that no coin has is in meta.missing.
 
-        coins: Ids or symbols of coins, case-insensitive, resolved as in /charts/{coinId}. May also be repeated.
+        coins: Ids or symbols of coins, case-insensitive, resolved as in get_chart.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
         back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
-        knowledge: With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what
+        knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.ChartsListBody = self._ask("GET", "/api/v1/charts", {}, {"coins": coins, "timeframe": timeframe, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
@@ -566,7 +566,7 @@ class Operations:
         Sums are over the coins whose value is known.
 
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsCategoriesBody = self._ask("GET", "/api/v1/coins/categories", {}, {"explain": explain}, {})
         return answer
@@ -585,7 +585,7 @@ class Operations:
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
         its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsTableBody = self._ask("GET", "/api/v1/coins/markets", {}, {"page": page, "per_page": per_page, "sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -604,7 +604,7 @@ class Operations:
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
         its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         return self._pages("/api/v1/coins/markets", {"sparkline": sparkline, "order": order, "order_dir": order_dir, "category": category, "search": search, "asOf": as_of, "explain": explain}, ("per_page", min(per_page or 250, 250)), "page", ('data',))
 
@@ -647,7 +647,7 @@ class Operations:
         coin_category: Category of the coins, by id or name.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsWithRatesBody = self._ask("GET", "/api/v1/coins/with-rates", {}, {"category": category, "coinCategory": coin_category, "limit": limit, "explain": explain}, {})
         return answer
@@ -655,7 +655,7 @@ class Operations:
     def list_corrections(self, *, venue: str | None = None, limit: int | None = None, cursor: str | None = None) -> types.CorrectionsBody:
         """What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of
         a span of time, and take that back. New prices apply it from its time on: the market is listed among the inputs with the
-        reason excluded. Prices of before stay as they were published until a replay restates them, which /api/v1/restatements
+        reason excluded. Prices of before stay as they were published until a replay restates them, which list_restatements
         lists.
 
         venue: Only exclusions of this venue, and withdrawals of these.
@@ -693,7 +693,7 @@ class Operations:
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.EarnProductsBody = self._ask("GET", "/api/v1/earn/products", {}, {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "limit": limit, "offset": offset, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -712,7 +712,7 @@ class Operations:
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         return self._pages("/api/v1/earn/products", {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "asOf": as_of, "explain": explain}, ("limit", min(limit or 500, 500)), "offset", ('products',))
 
@@ -721,7 +721,7 @@ class Operations:
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsFeaturedBody = self._ask("GET", "/api/v1/coins/featured", {}, {"limit": limit, "explain": explain}, {})
         return answer
@@ -734,7 +734,7 @@ class Operations:
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
         is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.FiatListBody = self._ask("GET", "/api/v1/fiat", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
@@ -743,7 +743,7 @@ class Operations:
         """Prices of several coins, current or as of a past time. A coin without a recent median has the price of a reference
         source, named in priceSource.
 
-        symbols: Symbols or ids of coins, case-insensitive, resolved as in /prices/{symbol}. May also be repeated.
+        symbols: Symbols or ids of coins, case-insensitive, resolved as in get_price.
         vs: Quote currency: any known fiat currency, at the exchange rate of the fiat endpoints; or btc or eth.
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
@@ -763,7 +763,7 @@ class Operations:
 
     def list_rate_providers(self) -> types.RatesProvidersBody:
         """Providers of yields and prices, with their health. Exchanges with prices, and providers of lending, staking or borrowing
-        rates, sorted by slug. Providers of other data alone are left out; /api/v1/providers has them all.
+        rates, sorted by slug. Providers of other data alone are left out; list_providers has them all.
         """
         answer: types.RatesProvidersBody = self._ask("GET", "/api/v1/rates/providers", {}, {}, {})
         return answer
@@ -781,7 +781,7 @@ class Operations:
         in days.
         limit: Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.RatesSeriesBody = self._ask("GET", "/api/v1/rates/history", {}, {"country": country, "product": product, "coin": coin, "platform": platform, "timeframe": timeframe, "limit": limit, "explain": explain}, {})
         return answer
@@ -800,7 +800,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.RatesListBody = self._ask("GET", "/api/v1/rates", {}, {"symbol": symbol, "category": category, "provider": provider, "limit": limit, "offset": offset, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -818,7 +818,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         return self._pages("/api/v1/rates", {"symbol": symbol, "category": category, "provider": provider, "asOf": as_of, "explain": explain}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'rates'))
 
@@ -828,7 +828,7 @@ class Operations:
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsRecentBody = self._ask("GET", "/api/v1/coins/recent", {}, {"limit": limit, "explain": explain}, {})
         return answer
@@ -858,7 +858,7 @@ class Operations:
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsSimilarBody = self._ask("GET", "/api/v1/coins/{coinId}/similar", {"coinId": coin_id}, {"limit": limit, "explain": explain}, {})
         return answer
@@ -870,7 +870,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.StablecoinsIndexBody = self._ask("GET", "/api/v1/stablecoins/index", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -899,7 +899,7 @@ class Operations:
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
         its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsTopBody = self._ask("GET", "/api/v1/coins/top", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -911,7 +911,7 @@ class Operations:
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
         its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsTrendingBody = self._ask("GET", "/api/v1/coins/trending", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
@@ -928,7 +928,7 @@ class Operations:
         context: Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an
         exchange or a quote currency. Also as JSON, or one word, which is the exchange.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.SymbolsResolutionBody = self._ask("GET", "/api/v1/symbols/resolve", {}, {"symbol": symbol, "source": source, "price": price, "context": context, "explain": explain}, {})
         return answer
@@ -958,7 +958,7 @@ class Operations:
         category: Only coins of this category, by id or name.
         has_rates: true: only coins with lending, borrowing or staking yields; false: only coins without.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsSearchBody = self._ask("GET", "/api/v1/coins", {}, {"q": q, "symbol": symbol, "search": search, "page": page, "limit": limit, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "explain": explain}, {})
         return answer
@@ -976,7 +976,7 @@ class Operations:
         category: Only coins of this category, by id or name.
         has_rates: true: only coins with lending, borrowing or staking yields; false: only coins without.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         return self._pages("/api/v1/coins", {"q": q, "symbol": symbol, "search": search, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "explain": explain}, ("limit", min(limit or 500, 500)), "page", ('data',))
 
@@ -985,7 +985,7 @@ class Operations:
         minute.
 
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.PricesSummaryBody = self._ask("GET", "/api/v1/prices/summary", {}, {"explain": explain}, {})
         return answer
@@ -1001,7 +1001,7 @@ class Operations:
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
         are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
-        explainNumber has them. It is counted as a chart.
+        explain_number has them. It is counted as a chart.
         """
         answer: types.RatesSummaryBody = self._ask("GET", "/api/v1/rates/summary", {}, {"symbol": symbol, "category": category, "asOf": as_of, "explain": explain}, {})
         return answer

@@ -2961,7 +2961,7 @@ class ProvidersStreamedState(TypedDict):
     """Since when: the last time that something was received, or the time of the change; absent where that is not known"""
     slug: str
     status: Literal['healthy', 'degraded', 'down', 'disabled']
-    """As /providers has it"""
+    """As list_providers has it"""
 
 
 class ProvidersToolBody(TypedDict):
@@ -3035,7 +3035,7 @@ class RatesExplanation(TypedDict):
     coinId: str
     """Id of the coin"""
     inputs: list[RatesInput]
-    """Every reported rate of the coin; for prices see /prices/{symbol}/explain"""
+    """Every reported rate of the coin; for prices see explain_price"""
     method: Literal['apy']
     """apy: every rate is computed as percent per year, compounded"""
     rejected: list[str]
@@ -4267,8 +4267,14 @@ class WsAged(TypedDict):
 
 
 class WsFault(TypedDict):
+    candidates: NotRequired[Any]
+    """Suggestions for what was not found, likeliest first"""
     code: Literal['VALIDATION_ERROR', 'PLAN_REQUIRED', 'LAGGING']
     """LAGGING: the store has not come to the cursor yet, and the connection ends; come back with it"""
+    errors: NotRequired[dict[str, list[str]]]
+    """Faults, by field"""
+    hint: NotRequired[str]
+    """What to do instead"""
     message: str
 
 
