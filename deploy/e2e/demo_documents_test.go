@@ -37,7 +37,7 @@ func TestDemoRunsTheCommandsOfDocuments(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 			command := exec.CommandContext(ctx, "bash", "-c", asWritten.Replace(line))
 			command.Dir = "../.."
-			command.Env = append(os.Environ(), "KEY="+d.key, "MARKETLOG_URL="+d.base, "MARKETLOG_API_KEY="+d.key, d.registry())
+			command.Env = append(os.Environ(), "MARKETLOG_URL="+d.base, "MARKETLOG_API_KEY="+d.key, d.registry())
 			out, err := command.CombinedOutput()
 			stop()
 			if err != nil {

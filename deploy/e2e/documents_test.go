@@ -95,6 +95,44 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
+// One variable holds the key wherever it is shown: the one that `marketlog env` prints.
+func TestOneVariableHoldsTheKey(t *testing.T) {
+	other := regexp.MustCompile(`\$\{?KEY\b|\bKEY=|Bearer KEY\b|\bkey\.KEY\b|\+ KEY\b`)
+	for _, d := range documents(t) {
+		if found := other.FindString(d.text); d.current() && found != "" {
+			t.Errorf("%s has %s; the key is in MARKETLOG_API_KEY", d.path, found)
+		}
+	}
+	for _, file := range []string{"query/pages/llms.go", "query/pages/text.go", "query/ws/asyncapi.go", "query/examples/samples.json", "query/pages/web/reference.tsx", "query/pages/web/sql.tsx"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := other.FindString(string(text)); found != "" {
+			t.Errorf("%s has %s; the key is in MARKETLOG_API_KEY", file, found)
+		}
+	}
+}
+
+// What is said of operations in the client libraries is in the words of their languages: a path, or the name of a parameter in an
+// address, is nothing that one of their users has.
+func TestClientsSayWhatTheirLanguageHas(t *testing.T) {
+	for file, not := range map[string]string{
+		"go/operations.go":                    "%2F|May also be repeated|meta\\.|`asOf`|priceSource|in /[a-z]+/|explainNumber|A date alone",
+		"go/api/types.go":                     `meta\.[a-z]|// .*\b(priceSource|totalTvl|coinId)\b|see /`,
+		"python/src/marketlog/_operations.py": "%2F|May also be repeated|`asOf`|in /[a-z]+/|explainNumber",
+		"typescript/src/operations.ts":        "%2F|May also be repeated|in /[a-z]+/|use /coins",
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "query", "clients", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := regexp.MustCompile(not).FindString(string(text)); found != "" {
+			t.Errorf("%s has %q", file, found)
+		}
+	}
+}
+
 // TestTheIndexNamesEveryPage keeps pages from being found by nobody.
 func TestTheIndexNamesEveryPage(t *testing.T) {
 	all := documents(t)

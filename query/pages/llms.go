@@ -55,7 +55,7 @@ func (u *Unit) writeLLMs(b *strings.Builder, ctx *fasthttp.RequestCtx) {
 	if u.cfg.Simulated {
 		b.WriteString("The prices of this instance are simulated: real coins, invented numbers.\n\n")
 	}
-	b.WriteString("Requests need `Authorization: Bearer KEY`, made with `marketlog keys create`.\n\n## Docs\n\n")
+	b.WriteString("Requests need `Authorization: Bearer $MARKETLOG_API_KEY`: `eval \"$(marketlog env)\"` sets the variable, `marketlog keys create` makes a key.\n\n## Docs\n\n")
 	for _, page := range u.guides.all {
 		fmt.Fprintf(b, "- [%s](%s%s/%s.md)", page.Title, at, docsPath, page.Name)
 		if page.About != "" {

@@ -32,7 +32,7 @@ func (u *Unit) interfaces(b *strings.Builder, ctx *fasthttp.RequestCtx) {
 	fmt.Fprintf(b, "  stream  %s://%s/api/v1/prices/ws\n", stream, at)
 	fmt.Fprintf(b, "  MCP     %s://%s/mcp\n", scheme, at)
 	fmt.Fprintf(b, "  docs    %s://%s/docs    %s://%s/llms.txt\n", scheme, at, scheme, at)
-	b.WriteString("  key     Authorization: Bearer KEY, made with `marketlog keys create`\n")
+	b.WriteString("  key     Authorization: Bearer $MARKETLOG_API_KEY, which `marketlog env` prints\n")
 }
 
 // width is how many columns the reader has: ?w= between 40 and 200.

@@ -151,8 +151,8 @@ func (d *document) describeServers() {
 			"description": "Plain HTTP; https where the server has a certificate."},
 	}
 	d.Components.SecuritySchemes = map[string]any{
-		"bearer":      map[string]any{"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer KEY` in the request. A key made with `marketlog keys create`; it begins with ck_live_."},
-		"subprotocol": map[string]any{"type": "httpApiKey", "in": "header", "name": "Sec-WebSocket-Protocol", "description": "`" + protocol + ", " + keyPrefix + "KEY`, for browsers, which cannot set headers."},
+		"bearer":      map[string]any{"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer ck_live_…` in the request. A key made with `marketlog keys create`; it begins with ck_live_."},
+		"subprotocol": map[string]any{"type": "httpApiKey", "in": "header", "name": "Sec-WebSocket-Protocol", "description": "`" + protocol + ", " + keyPrefix + "ck_live_…`, for browsers, which cannot set headers."},
 		"message":     map[string]any{"type": "userPassword", "description": "The message auth, within 5 seconds, where the handshake has no key."},
 	}
 }
@@ -160,7 +160,7 @@ func (d *document) describeServers() {
 // describeTransports adds the three ways, each with the messages that come over it.
 func (d *document) describeTransports(sends, receives []string, asks *huma.Schema) {
 	headers := func(more map[string]*huma.Schema) *huma.Schema {
-		more["Authorization"] = &huma.Schema{Type: huma.TypeString, Description: "Bearer KEY"}
+		more["Authorization"] = &huma.Schema{Type: huma.TypeString, Description: "Bearer ck_live_…"}
 		return &huma.Schema{Type: huma.TypeObject, Properties: more}
 	}
 	text := func(doc string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: doc} }
@@ -168,7 +168,7 @@ func (d *document) describeTransports(sends, receives []string, asks *huma.Schem
 		Address: Path, Title: "WebSocket", Servers: []ref{{"#/servers/websocket"}}, Messages: messageMap(append(slices.Clone(sends), receives...)), Closings: closings,
 		Description: "RFC 6455, version 13, with permessage-deflate where the client offers it. A message is one text frame. A client sends at most 4,096 bytes a message, 30 messages at once and 2 a second.",
 		Bindings: map[string]any{"ws": map[string]any{"method": "GET", "query": asks, "bindingVersion": "0.1.0",
-			"headers": headers(map[string]*huma.Schema{"Sec-WebSocket-Protocol": text(protocol + ", " + keyPrefix + "KEY")})}},
+			"headers": headers(map[string]*huma.Schema{"Sec-WebSocket-Protocol": text(protocol + ", " + keyPrefix + "ck_live_…")})}},
 	}
 	d.Channels[transportEvents] = &transport{
 		Address: LinesPath, Title: "Server-sent events", Servers: []ref{{"#/servers/http"}}, Messages: messageMap(sends),

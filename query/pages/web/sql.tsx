@@ -184,8 +184,8 @@ function Elsewhere() {
       <h2 id="elsewhere">The same elsewhere</h2>
       <pre class="wide" tabindex={0}><code>{`curl -H "Authorization: Bearer $MARKETLOG_API_KEY" --data-binary @statement.sql "${location.origin}/api/v1/sql?format=Parquet" -o rows.parquet
 
-import httpx, io, polars as pl
-answer = httpx.post("${location.origin}/api/v1/sql", headers={"Authorization": f"Bearer {key}"}, json={"query": statement, "format": "Parquet"})
+import httpx, io, os, polars as pl
+answer = httpx.post("${location.origin}/api/v1/sql", headers={"Authorization": f"Bearer {os.environ['MARKETLOG_API_KEY']}"}, json={"query": statement, "format": "Parquet"})
 rows = pl.read_parquet(io.BytesIO(answer.content))`}</code></pre>
     </section>
   )
