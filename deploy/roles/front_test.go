@@ -190,6 +190,33 @@ func TestHealthAnswersBeforeTheLogIsOpen(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &body); err != nil || status != http.StatusServiceUnavailable || body.Error.Code != "STARTING" || body.Error.RequestID == "" {
 		t.Errorf("a price is answered by %d %s, want 503 STARTING with a request id", status, text)
 	}
+	// What depends on no data is there, as it will be.
+	for path, holds := range map[string]string{
+		"/llms.txt": "http://" + cfg.Listen + "/docs/rest.md", "/llms-full.txt": "`GET /api/v1/prices/{symbol}`", "/docs": "# Documentation", "/docs/rest.md": "# REST", "/docs/queries/01-newest-prices.sql": "SELECT",
+		"/openapi.json": `"operationId":"getPrice"`, "/asyncapi.json": `"candles:1m"`, "/schemas": "prices.v1",
+	} {
+		if status, body := asked(t, http.DefaultClient, "http://"+cfg.Listen+path); status != http.StatusOK || !strings.Contains(body, holds) {
+			t.Errorf("%s answers %d %.300s, want 200 with %s", path, status, body, holds)
+		}
+	}
+	// A browser gets pages: of the guides, and one that comes again by itself and says what it waits for.
+	for path, want := range map[string]string{"/docs/api": "200 ", "/docs/rest": "200 ", "/": "503 1", "/coins/bitcoin": "503 1"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+cfg.Listen+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", "text/html,*/*;q=0.8")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if got := fmt.Sprint(answer.StatusCode, " ", answer.Header.Get("Refresh")); err != nil || got != want || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") ||
+			strings.HasPrefix(want, "503") && (!strings.Contains(string(page), "opening the log") || strings.Contains(string(page), "<script")) {
+			t.Errorf("%s answers a browser %s %v %.300s, want %s", path, got, answer.Header, page, want)
+		}
+	}
 	cancel()
 	silent.Close() // else the client waits for its time-out
 	<-done         // with or without an error: it was asked to stop, and its connection broke
@@ -257,14 +284,21 @@ func TestQueryRoleComesBack(t *testing.T) {
 
 	metrics := httptest.NewServer(healthHandler(health, func() map[string][]string { return in.Missing(health) }, in.Metrics))
 	defer metrics.Close()
+	starting := httptest.NewServer(documentsWhileStarting(in, cfg.Listen))
+	defer starting.Close()
 	url := "http://" + cfg.Listen
 	for life := range 3 {
 		eventuallyAnswers(t, url+"/readyz", http.StatusOK, "ready")
 		if report := health.Report()[0]; report.Restarts != life {
 			t.Errorf("life %d: restarted %d times, the last time after %q", life, report.Restarts, report.Error)
 		}
-		if status, body := asked(t, http.DefaultClient, url+"/openapi.json"); status != http.StatusOK {
-			t.Errorf("life %d: the document is answered by %d %s", life, status, body)
+		// While it starts it describes itself as it does then.
+		for _, path := range []string{"/openapi.json", "/asyncapi.json", "/llms-full.txt"} {
+			status, body := asked(t, http.DefaultClient, url+path)
+			earlyStatus, early := asked(t, http.DefaultClient, starting.URL+path)
+			if status != http.StatusOK || earlyStatus != status || strings.ReplaceAll(early, starting.Listener.Addr().String(), cfg.Listen) != body {
+				t.Errorf("life %d: %s is answered by %d, while it starts by %d, with as much: %v", life, path, status, earlyStatus, early == body)
+			}
 		}
 		if _, body := asked(t, http.DefaultClient, metrics.URL+"/metrics"); !strings.Contains(body, "marketlog_http_request_duration_seconds") {
 			t.Errorf("life %d: its metrics are not among\n%s", life, body)

@@ -1,13 +1,16 @@
 package roles
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"time"
 
-	"github.com/marketlog/marketlog/deploy/supervise"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/marketlog/marketlog/deploy/instance"
+	"github.com/marketlog/marketlog/deploy/supervise"
 )
 
 // healthHandler serves what operators watch: /healthz at once, /readyz with 200 once nothing is missing, both with the
@@ -42,3 +45,9 @@ const (
 	// idle is how long a connection may be silent between two requests.
 	idle = time.Minute
 )
+
+// metricsRole serves the health of all others.
+func metricsRole(in *instance.Instance, at *port, health *supervise.Health) supervise.Role {
+	var handler http.Handler = healthHandler(health, func() map[string][]string { return in.Missing(health) }, in.Metrics)
+	return supervise.Role{Name: "metrics", Run: func(ctx context.Context) error { return at.serveHTTP(ctx, handler) }}
+}

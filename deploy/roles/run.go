@@ -66,7 +66,7 @@ func Run(ctx context.Context, cfg config.Config, role string, out io.Writer, log
 	defer func() { stopServing(); served.Wait(); at.close() }()
 	serve(diskRole(in))
 	if at.api != nil {
-		fallback := query.StartingHandler(func() map[string][]string { return in.Missing(health) })
+		fallback := query.StartingHandler(func() map[string][]string { return in.Missing(health) }, documentsWhileStarting(in, at.api.addr))
 		serve(supervise.Role{Name: "listen", Run: func(ctx context.Context) error { return at.api.run(ctx, fallback) }})
 	}
 	if at.metrics != nil {

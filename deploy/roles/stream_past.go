@@ -122,18 +122,30 @@ func streamChannels(ctx context.Context, in *instance.Instance, store *history.S
 	if err != nil {
 		return nil, err
 	}
-	past := read.From(store)
+	return declareChannels(in, read.From(store), channelPasts{pricesPast, candles, market, rates, pricesIdentity, candlesIdentity, marketIdentity, ratesIdentity, ticksIDs[schemas.TopicTicks]},
+		priced, pegs, states), nil
+}
+
+// channelPasts are how far the store has the topics of channels, and which logs these are.
+type channelPasts struct {
+	prices                                                                *streamPast
+	candles, market, rates                                                *storedTopic
+	pricesIdentity, candlesIdentity, marketIdentity, ratesIdentity, ticks string
+}
+
+// declareChannels declares the channels. It reads nothing: with empty pasts they describe themselves alone.
+func declareChannels(in *instance.Instance, past read.Reader, of channelPasts, priced *prices.Unit, pegs *stablecoins.Unit, states *providers.Unit) []query.Channel {
 	return slices.Concat(
-		charts.Channels(schemas.Coins(), past, candles, candlesIdentity),
-		globalstats.Channels(past, market, marketIdentity),
-		yields.Channels(schemas.Coins(), past, rates, ratesIdentity),
-		pegs.Channels(pricesPast, pricesPast, pricesIdentity),
-		priced.Channels(past, pricesPast, pricesIdentity, in.Log),
+		charts.Channels(schemas.Coins(), past, of.candles, of.candlesIdentity),
+		globalstats.Channels(past, of.market, of.marketIdentity),
+		yields.Channels(schemas.Coins(), past, of.rates, of.ratesIdentity),
+		pegs.Channels(of.prices, of.prices, of.pricesIdentity),
+		priced.Channels(past, of.prices, of.pricesIdentity, in.Log),
 		states.Channels(in.Clock.Now, in.Log),
 		ticks.Channels(schemas.Coins(), func(ctx context.Context, rewind time.Duration, handle func(stream.TailRecord, bool) error) error {
 			return stream.NewTail(stream.TailConfig{Brokers: in.Stream.Brokers, Topic: schemas.TopicTicks, Rewind: rewind, Raw: true, Dialer: in.Stream.Dialer, Log: in.Log}).RunSettled(ctx, handle)
-		}, ticksIDs[schemas.TopicTicks], in.Log),
-	), nil
+		}, of.ticks, in.Log),
+	)
 }
 
 // followChannels reads the topics of channels until the context ends, but for the prices, whose tail the hub is given by another.

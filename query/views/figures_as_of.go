@@ -178,6 +178,6 @@ func (p *PastCoins) figures(ctx context.Context, at time.Time) (*AllFigures, err
 			return figuresOf(p.catalog.table.All(), steps), len(steps) > 0, err
 		},
 		since: p.history.FiguresServedSince,
-		aged:  AgedOutError{Kept: "with which figures of candles coins were served is recorded", Instead: pastInstead},
+		aged:  AgedOutError{Kept: "with which figures of candles coins were served is recorded", Instead: rowsInstead},
 	})
 }

@@ -300,7 +300,7 @@ func (m *MinuteRows) Of(coinID string) *eventsv1.Market {
 
 // NewPastRows reads them from the log, by what a catalog of the current ones remembers and history has recorded.
 func NewPastRows(current *Catalog, log PastLog, history ServedHistory) *PastRows {
-	return &PastRows{pastMinutes[*MinuteRows]{topic: schemas.TopicMarkets, repeated: rowsRepeated, instead: "/api/v1/explain/{number} and candles, /api/v1/charts/{coinId}, reach further back", log: log, history: history, served: &current.served,
+	return &PastRows{pastMinutes[*MinuteRows]{topic: schemas.TopicMarkets, repeated: rowsRepeated, instead: rowsInstead, log: log, history: history, served: &current.served,
 		made: func() (func(stream.TailRecord) error, func() *MinuteRows) {
 			made := &MinuteRows{rows: map[string]pastRow{}}
 			return func(rec stream.TailRecord) error {
@@ -322,6 +322,9 @@ func NewPastRows(current *Catalog, log PastLog, history ServedHistory) *PastRows
 			}, func() *MinuteRows { return made }
 		}, held: newPastViews[int64, *MinuteRows]()}}
 }
+
+// rowsInstead is what reaches further back than rows as they were.
+const rowsInstead = "/api/v1/explain/{number} and candles, /api/v1/charts/{coinId}, reach further back"
 
 // rowsRepeated is within what time each row of a coin is in the topic again: an hour, and what a minute may be late.
 const rowsRepeated = 65 * time.Minute
