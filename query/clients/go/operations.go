@@ -163,7 +163,7 @@ func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByI
 type GetCoinHistoryOptions struct {
 	// Number of days back. At most 1825; greater values are lowered to it, and Meta.Clamped is set.
 	Days int64
-	// Point in time: the history that was given then, up to the interval that was under way. Default: now.
+	// Point in time. The history that was given then, up to the interval that was under way. Default: now.
 	AsOf time.Time
 	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
@@ -191,6 +191,8 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 
 // GetCoinMarketDataOptions is what GetCoinMarketData may be asked. What is zero is not sent.
 type GetCoinMarketDataOptions struct {
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -206,6 +208,7 @@ func (c *Client) GetCoinMarketData(ctx context.Context, coinID string, options *
 	asked := call{method: "GET", path: "/api/v1/coins/{coinId}/market-data"}
 	o := given(options)
 	asked.at("coinId", coinID)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsStatisticsBody](ctx, c, asked)
 }
@@ -219,7 +222,7 @@ func (c *Client) GetCoinStats(ctx context.Context) (*api.CoinsStatsBody, error) 
 
 // GetDefiBorrowingOptions is what GetDefiBorrowing may be asked. What is zero is not sent.
 type GetDefiBorrowingOptions struct {
-	// Point in time: the answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -264,7 +267,7 @@ func (c *Client) GetDefiHistory(ctx context.Context, metricType string, options 
 
 // GetDefiLendingOptions is what GetDefiLending may be asked. What is zero is not sent.
 type GetDefiLendingOptions struct {
-	// Point in time: the answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -309,7 +312,7 @@ func (c *Client) GetDefiOHLC(ctx context.Context, metricType string, options *Ge
 
 // GetDefiOverviewOptions is what GetDefiOverview may be asked. What is zero is not sent.
 type GetDefiOverviewOptions struct {
-	// Point in time: the answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -328,7 +331,7 @@ func (c *Client) GetDefiOverview(ctx context.Context, options *GetDefiOverviewOp
 
 // GetDefiStakingOptions is what GetDefiStaking may be asked. What is zero is not sent.
 type GetDefiStakingOptions struct {
-	// Point in time: the answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -398,6 +401,8 @@ func (c *Client) GetEarnProduct(ctx context.Context, productID string, options *
 
 // GetFearGreedOptions is what GetFearGreed may be asked. What is zero is not sent.
 type GetFearGreedOptions struct {
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -408,13 +413,14 @@ type GetFearGreedOptions struct {
 func (c *Client) GetFearGreed(ctx context.Context, options *GetFearGreedOptions) (*api.GlobalstatsFearGreedBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/fear-greed"}
 	o := given(options)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsFearGreedBody](ctx, c, asked)
 }
 
 // GetFiatOptions is what GetFiat may be asked. What is zero is not sent.
 type GetFiatOptions struct {
-	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -437,7 +443,7 @@ func (c *Client) GetFiat(ctx context.Context, symbol string, options *GetFiatOpt
 
 // GetFiatRatesOptions is what GetFiatRates may be asked. What is zero is not sent.
 type GetFiatRatesOptions struct {
-	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -457,7 +463,7 @@ func (c *Client) GetFiatRates(ctx context.Context, options *GetFiatRatesOptions)
 
 // GetFiatStatsOptions is what GetFiatStats may be asked. What is zero is not sent.
 type GetFiatStatsOptions struct {
-	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
 }
 
@@ -472,7 +478,7 @@ func (c *Client) GetFiatStats(ctx context.Context, options *GetFiatStatsOptions)
 
 // GetFiatStatusOptions is what GetFiatStatus may be asked. What is zero is not sent.
 type GetFiatStatusOptions struct {
-	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
 }
 
@@ -487,8 +493,7 @@ func (c *Client) GetFiatStatus(ctx context.Context, options *GetFiatStatusOption
 
 // GetGlobalMetricsOptions is what GetGlobalMetrics may be asked. What is zero is not sent.
 type GetGlobalMetricsOptions struct {
-	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
-	// answer is the last one that had ended a minute before. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -527,6 +532,8 @@ func (c *Client) GetLogRecord(ctx context.Context, topic string, partition int64
 
 // GetMarketSummaryOptions is what GetMarketSummary may be asked. What is zero is not sent.
 type GetMarketSummaryOptions struct {
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -537,6 +544,7 @@ type GetMarketSummaryOptions struct {
 func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummaryOptions) (*api.GlobalstatsSummaryBody, error) {
 	asked := call{method: "GET", path: "/api/v1/global-stats/summary"}
 	o := given(options)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSummaryBody](ctx, c, asked)
 }
@@ -601,6 +609,8 @@ type GetMoversOptions struct {
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
 	// and Meta.Clamped is set.
 	MinVolume *int64
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -615,6 +625,7 @@ func (c *Client) GetMovers(ctx context.Context, options *GetMoversOptions) (*api
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversBody](ctx, c, asked)
 }
@@ -628,6 +639,8 @@ type GetMoversOfRanksOptions struct {
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
 	// and Meta.Clamped is set.
 	MinVolume *int64
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -645,6 +658,7 @@ func (c *Client) GetMoversOfRanks(ctx context.Context, rankRange string, options
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversOfBody](ctx, c, asked)
 }
@@ -681,7 +695,7 @@ type GetPriceOptions struct {
 	Vs string
 	// Adds the inputs of the price and a recomputation.
 	Explain bool
-	// Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices
+	// Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices
 	// were written. Names of coins and countries of providers are those of now. Default: now.
 	AsOf time.Time
 }
@@ -807,7 +821,7 @@ type GetRatesOptions struct {
 	Limit int64
 	// Adds the inputs of each rate and a recomputation.
 	Explain bool
-	// Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
 	// Default: now.
 	AsOf time.Time
 }
@@ -831,8 +845,7 @@ func (c *Client) GetRates(ctx context.Context, symbol string, options *GetRatesO
 
 // GetSentimentOptions is what GetSentiment may be asked. What is zero is not sent.
 type GetSentimentOptions struct {
-	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
-	// answer is the last one that had ended a minute before. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -852,8 +865,7 @@ func (c *Client) GetSentiment(ctx context.Context, options *GetSentimentOptions)
 
 // GetSentimentOfRanksOptions is what GetSentimentOfRanks may be asked. What is zero is not sent.
 type GetSentimentOfRanksOptions struct {
-	// Point in time: the answer that was given then, with its age as it was. Where no server recorded which minute it served then, the
-	// answer is the last one that had ended a minute before. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -950,13 +962,16 @@ type ListCoinMarketTableOptions struct {
 	Category string
 	// Only coins whose name, symbol or id contains this text, case-insensitive.
 	Search string
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
 // ListCoinMarketTable asks GET /api/v1/coins/markets. Market table of all coins that have a price. Each row is as of the end of the
-// last minute in which it changed.
+// last minute in which it changed. With AsOf, the rows and the order that were answered then; search and category, as names and
+// images, are those of now.
 func (c *Client) ListCoinMarketTable(ctx context.Context, options *ListCoinMarketTableOptions) (*api.CoinsTableBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/markets"}
 	o := given(options)
@@ -967,6 +982,7 @@ func (c *Client) ListCoinMarketTable(ctx context.Context, options *ListCoinMarke
 	asked.with("order_dir", o.OrderDir)
 	asked.with("category", o.Category)
 	asked.with("search", o.Search)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTableBody](ctx, c, asked)
 }
@@ -990,7 +1006,7 @@ func (c *Client) IterCoinMarketTable(ctx context.Context, options *ListCoinMarke
 type ListCoinMarketsOptions struct {
 	// Maximum number of rows. At most 200; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time: the answer that was given then. Names of coins are those of now. Default: now.
+	// Point in time. The answer that was given then. Names of coins are those of now. Default: now.
 	AsOf time.Time
 }
 
@@ -1181,7 +1197,7 @@ func (c *Client) ListFeaturedCoins(ctx context.Context, options *ListFeaturedCoi
 
 // ListFiatOptions is what ListFiat may be asked. What is zero is not sent.
 type ListFiatOptions struct {
-	// Point in time: the answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -1205,7 +1221,7 @@ type ListPricesOptions struct {
 	Vs string
 	// Adds the inputs of the price and a recomputation.
 	Explain bool
-	// Point in time: the answer that was given then, with ages as they were. A server that was not running then goes by when prices
+	// Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices
 	// were written. Names of coins and countries of providers are those of now. Default: now.
 	AsOf time.Time
 }
@@ -1297,7 +1313,7 @@ type ListRatesOptions struct {
 	Limit int64
 	// Rows to skip. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
-	// Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
 	// needs a category other than price. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
@@ -1416,7 +1432,7 @@ func (c *Client) ListSimilarCoins(ctx context.Context, coinID string, options *L
 type ListStablecoinsOptions struct {
 	// Maximum number of stablecoins. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time: the answer that was given then, with ages as they were. Default: now.
+	// Point in time. The answer that was given then, with ages as they were. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -1471,6 +1487,8 @@ func (c *Client) IterSymbolMappings(ctx context.Context, options *ListSymbolMapp
 type ListTopCoinsOptions struct {
 	// Maximum number of rows. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1481,6 +1499,7 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 	asked := call{method: "GET", path: "/api/v1/coins/top"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTopBody](ctx, c, asked)
 }
@@ -1489,6 +1508,8 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 type ListTrendingCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1500,6 +1521,7 @@ func (c *Client) ListTrendingCoins(ctx context.Context, options *ListTrendingCoi
 	asked := call{method: "GET", path: "/api/v1/coins/trending"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTrendingBody](ctx, c, asked)
 }
@@ -1638,7 +1660,7 @@ type SummarizeRatesOptions struct {
 	Symbol string
 	// Only this category. One of lending, staking, borrowing, price.
 	Category string
-	// Point in time: the answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
 	// needs a category other than price. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It

@@ -573,7 +573,7 @@ class Operations:
 
     def list_coin_market_table(self, *, page: int | None = None, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsTableBody:
         """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With
-        asOf, the rows and the order that were answered then; search and category, as names and images, are those of now.
+        as_of, the rows and the order that were answered then; search and category, as names and images, are those of now.
 
         page: Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         per_page: Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set.
@@ -592,7 +592,7 @@ class Operations:
 
     def iter_coin_market_table(self, *, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> Iterator[types.CoinsTableRow]:
         """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With
-        asOf, the rows and the order that were answered then; search and category, as names and images, are those of now. All
+        as_of, the rows and the order that were answered then; search and category, as names and images, are those of now. All
         pages, a row at a time; per_page is how long a page is.
 
         per_page: Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set.
