@@ -59,7 +59,7 @@ func TestDemoAnswersPeopleWhoKnowNoDirectoryAndNoKey(t *testing.T) {
 		{environ, []string{"price", "BTC", "--vs", "nosuch"}, "vs: "},
 		{environ, []string{"watch", "nosuchcoin"}, "symbols: no coin has the symbol or id nosuchcoin"},
 		{environ, []string{"watch", "BTC", "--speed", "2"}, "--to and --speed belong to a replay: add --from"},
-		{environ, []string{"watch", "BTC", "--from", "2200-01-01"}, "from must not lie in the future"},
+		{environ, []string{"watch", "BTC", "--from", "2200-01-01"}, "from: must not lie in the future"},
 		{environ, []string{"chart", "BTC", "--timeframe", "2h"}, "timeframe: "},
 		{environ, []string{"explain", "nosuchcoin"}, "no coin has the symbol or id"},
 		{environ, []string{"explain", "BTC", "--at", "2999-01-01T00:00:00Z"}, "asOf: "},
