@@ -30,7 +30,7 @@ type link struct {
 }
 
 // linkBytes is how much of an answer is read at once, as far as it is there.
-const linkBytes = 64 << 10
+const linkBytes = 256 << 10
 
 func (l *links) take() (*link, error) {
 	l.mu.Lock()
