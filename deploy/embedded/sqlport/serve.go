@@ -173,7 +173,7 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 	}
 	w.WriteHeader(response.StatusCode)
 	r.metrics.statements.WithLabelValues(outcome(response.StatusCode)).Inc()
-	buffer := buffers.Get().(*[256 << 10]byte)
+	buffer := buffers.Get().(*[128 << 10]byte)
 	defer buffers.Put(buffer)
 	for {
 		n, err := a.read(response.Body, buffer[:])
@@ -200,7 +200,7 @@ func (r *Reader) forward(w http.ResponseWriter, q *http.Request, to string, body
 }
 
 // buffers are reused: allocated for each statement, they would be most of the garbage that the server collects for it.
-var buffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
+var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
 // why reports how c ended, if that is known by now.
 func (r *Reader) why(c *child) string {
