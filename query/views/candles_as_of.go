@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sort"
 	"sync"
 	"time"
 
@@ -41,13 +40,7 @@ type servedCandles struct {
 	clock func() time.Time
 	steps *ServedSteps
 	mu    sync.Mutex
-	list  []madeOfCandles // in the order of from
-}
-
-// madeOfCandles is what charts are made of from an instant of the query's clock on, Unix nanoseconds.
-type madeOfCandles struct {
-	from int64
-	read read.ServedCandles
+	list  servedList[read.ServedCandles]
 }
 
 // RememberBy makes the candles remember, and record, what they are made of, by a clock, and lets them be read as of an instant. It must be called before
@@ -73,7 +66,7 @@ func (c *Candles) Look(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.list); n > 0 && s.list[n-1].read.Folded == now.Folded && slices.EqualFunc(s.list[n-1].read.Closed, now.Closed, time.Time.Equal) {
+	if n := len(s.list); n > 0 && s.list[n-1].value.Folded == now.Folded && slices.EqualFunc(s.list[n-1].value.Closed, now.Closed, time.Time.Equal) {
 		return nil
 	}
 	from := s.clock().UnixNano()
@@ -82,11 +75,7 @@ func (c *Candles) Look(ctx context.Context) error {
 		step.Closed = append(step.Closed, closed.UnixNano())
 	}
 	s.steps.readCandles(from, step)
-	// Forgotten by halves, so that each is moved once.
-	if old := sort.Search(len(s.list), func(i int) bool { return s.list[i].from >= from-int64(servedFor) }); old > 1 && old > len(s.list)/2 {
-		s.list = append(s.list[:0], s.list[old-1:]...)
-	}
-	s.list = append(s.list, madeOfCandles{from, now})
+	s.list.add(from, now, servedFor)
 	return nil
 }
 
@@ -94,11 +83,7 @@ func (c *Candles) Look(ctx context.Context) error {
 func (s *servedCandles) at(at time.Time) (served read.ServedCandles, remembered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].from > at.UnixNano() })
-	if i == 0 {
-		return served, false
-	}
-	return s.list[i-1].read, true
+	return s.list.at(at)
 }
 
 // AsOf returns what Read did at a past instant, of what had closed and been folded some two seconds before it at the latest, as it was then. It fails

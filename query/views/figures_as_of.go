@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"sync"
 	"time"
 
@@ -21,12 +20,7 @@ type servedFigures struct {
 	clock func() time.Time // nil: nothing is remembered
 	steps *ServedSteps     // nil: nothing is recorded
 	mu    sync.Mutex
-	list  []figuresFrom // in the order of from
-}
-
-type figuresFrom struct {
-	from    int64 // Unix nanoseconds
-	figures *AllFigures
+	list  servedList[*AllFigures]
 }
 
 // note remembers that rows have figures from now on, and records it. Where readers are answered, show makes it what they get before, as it does for minutes.
@@ -43,21 +37,14 @@ func (s *servedFigures) note(figures *AllFigures, show func()) {
 	if s.steps != nil {
 		s.steps.readFigures(now, figures)
 	}
-	if old := sort.Search(len(s.list), func(i int) bool { return s.list[i].from >= now-int64(figuresServedFor) }); old > 1 {
-		s.list = slices.Delete(s.list, 0, old-1)
-	}
-	s.list = append(s.list, figuresFrom{now, figures})
+	s.list.add(now, figures, figuresServedFor)
 }
 
 // at are the figures that rows had at an instant; false where that is not remembered.
 func (s *servedFigures) at(at time.Time) (figures *AllFigures, remembered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].from > at.UnixNano() })
-	if i == 0 {
-		return nil, false
-	}
-	return s.list[i-1].figures, true
+	return s.list.at(at)
 }
 
 // since are the figures that differ from others, all that are known where the others are nil. Figures that are nil have none.

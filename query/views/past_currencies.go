@@ -3,7 +3,6 @@ package views
 import (
 	"context"
 	"fmt"
-	"sort"
 	"sync"
 	"time"
 
@@ -25,12 +24,7 @@ type servedSources struct {
 	// fixing are the sources of rates.
 	fixing map[string]bool
 	mu     sync.Mutex
-	list   []servedSource // in the order of from
-}
-
-type servedSource struct {
-	from int64 // Unix nanoseconds
-	read *eventsv1.ServedSources
+	list   servedList[*eventsv1.ServedSources]
 }
 
 // take notes a record that was read.
@@ -54,7 +48,7 @@ func (s *servedSources) note(clock int64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.list); n > 0 && s.list[n-1].read.Last == s.last && s.list[n-1].read.Clock == clock {
+	if n := len(s.list); n > 0 && s.list[n-1].value.Last == s.last && s.list[n-1].value.Clock == clock {
 		return
 	}
 	now := s.clock().UnixNano()
@@ -62,22 +56,14 @@ func (s *servedSources) note(clock int64) {
 	if s.steps != nil {
 		s.steps.readSources(now, read)
 	}
-	// Forgotten by halves, so that each is moved once.
-	if old := sort.Search(len(s.list), func(i int) bool { return s.list[i].from >= now-int64(servedFor) }); old > 1 && old > len(s.list)/2 {
-		s.list = append(s.list[:0], s.list[old-1:]...)
-	}
-	s.list = append(s.list, servedSource{now, read})
+	s.list.add(now, read, servedFor)
 }
 
 // at is what answers were made of at an instant; false where that is not remembered.
 func (s *servedSources) at(at time.Time) (read *eventsv1.ServedSources, remembered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].from > at.UnixNano() })
-	if i == 0 {
-		return nil, false
-	}
-	return s.list[i-1].read, true
+	return s.list.at(at)
 }
 
 // SourcesHistory is where it is kept of which records answers of currencies were made.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sort"
 	"sync"
 	"time"
 
@@ -86,13 +85,7 @@ type PegStatistics struct {
 	steps   *ServedSteps
 	reading sync.Mutex // held by who reads them first
 	mu      sync.Mutex
-	list    []servedPegs // in the order of from
-}
-
-// servedPegs are statistics and the instant from which on they were served, Unix nanoseconds.
-type servedPegs struct {
-	from   int64
-	byCoin PegsByCoin
+	list    servedList[PegsByCoin]
 }
 
 // PegsByCoin are statistics of pegs by coin id. They must not be changed.
@@ -159,18 +152,14 @@ func (p *PegStatistics) newest(now time.Time) PegsByCoin {
 	if len(p.list) == 0 {
 		return nil
 	}
-	return p.list[0].byCoin
+	return p.list[0].value
 }
 
 // at are those that were served at an instant; false where that is not remembered.
 func (p *PegStatistics) at(at time.Time) (byCoin PegsByCoin, remembered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := sort.Search(len(p.list), func(i int) bool { return p.list[i].from > at.UnixNano() })
-	if i == 0 {
-		return nil, false
-	}
-	return p.list[i-1].byCoin, true
+	return p.list.at(at)
 }
 
 func (p *PegStatistics) read(ctx context.Context, now time.Time) (*eventsv1.ServedPegs, error) {
@@ -194,17 +183,14 @@ func (p *PegStatistics) serve(clock func() time.Time, pegs *eventsv1.ServedPegs)
 	defer p.mu.Unlock()
 	from := clock()
 	if n := len(p.list); n > 0 && p.list[n-1].from >= from.UnixNano() { // two read at a time
-		return p.list[n-1].byCoin
+		return p.list[n-1].value
 	}
 	if p.steps != nil {
 		p.steps.readPegs(from.UnixNano(), pegs)
 	}
-	// Forgotten by halves, so that each is moved once.
-	if old := sort.Search(len(p.list), func(i int) bool { return p.list[i].from >= from.UnixNano()-int64(servedFor) }); old > 1 && old > len(p.list)/2 {
-		p.list = append(p.list[:0], p.list[old-1:]...)
-	}
-	p.list = append(p.list, servedPegs{from.UnixNano(), pegsByCoin(pegs)})
-	return p.list[len(p.list)-1].byCoin
+	byCoin := pegsByCoin(pegs)
+	p.list.add(from.UnixNano(), byCoin, servedFor)
+	return byCoin
 }
 
 // At returns those that were served at an instant. It fails with an *AgedOutError where that is not recorded, and with ErrHistoryBehind where it is

@@ -26,6 +26,32 @@ const (
 	behindLooks = 20
 )
 
+// servedList is what was served from which instant on, in the order of time. Its owner locks it.
+type servedList[T any] []servedFrom[T]
+
+type servedFrom[T any] struct {
+	from  int64 // by the query's clock, Unix nanoseconds
+	value T
+}
+
+// at is what was served at an instant; false where that is not remembered.
+func (l servedList[T]) at(at time.Time) (value T, remembered bool) {
+	i := sort.Search(len(l), func(i int) bool { return l[i].from > at.UnixNano() })
+	if i == 0 {
+		return value, false
+	}
+	return l[i-1].value, true
+}
+
+// add remembers what is served from an instant on, and forgets what was served longer ago than keep: by halves, so that each is moved once.
+func (l *servedList[T]) add(from int64, value T, keep time.Duration) {
+	list := *l
+	if old := sort.Search(len(list), func(i int) bool { return list[i].from >= from-int64(keep) }); old > 1 && old > len(list)/2 {
+		list = append(list[:0], list[old-1:]...)
+	}
+	*l = append(list, servedFrom[T]{from, value})
+}
+
 // servedPrices remembers which price of each coin the cache returned at which instant of the query's clock. A price is known
 // here only when it has come through the log, and that is later than its second; ServedSteps record how much.
 type servedPrices struct {

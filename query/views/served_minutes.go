@@ -1,7 +1,6 @@
 package views
 
 import (
-	"sort"
 	"sync"
 	"time"
 
@@ -21,9 +20,9 @@ const (
 type servedMinutes struct {
 	fold  servedFold
 	mu    sync.Mutex
-	clock func() time.Time // nil: nothing is remembered
-	list  []servedMinute   // in the order of from
-	steps *ServedSteps     // nil: nothing is recorded
+	clock func() time.Time  // nil: nothing is remembered
+	list  servedList[int64] // the ends of minutes, Unix nanoseconds
+	steps *ServedSteps      // nil: nothing is recorded
 }
 
 // servedFold is a fold of log minutes, of which readers get whole minutes.
@@ -47,9 +46,6 @@ func (f servedFold) step(from, end int64) *eventsv1.ServedStep {
 	return &eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Minute{Minute: end}}
 }
 
-// servedMinute is the end of a minute, and the instant; both Unix nanoseconds.
-type servedMinute struct{ from, end int64 }
-
 // note remembers that a minute is served from now on, and records it. Where readers are answered, show makes it what they get before: while the
 // first of them made it, the others would get the one before.
 func (m *servedMinutes) note(end int64, show func()) {
@@ -65,21 +61,17 @@ func (m *servedMinutes) note(end int64, show func()) {
 	if m.steps != nil {
 		m.steps.minute(m.fold, now, end)
 	}
-	// Forgotten by halves, so that each is moved once.
-	if old := sort.Search(len(m.list), func(i int) bool { return m.list[i].from >= now-int64(minutesServedFor) }); old > 1 && old > len(m.list)/2 {
-		m.list = append(m.list[:0], m.list[old-1:]...)
-	}
-	m.list = append(m.list, servedMinute{now, end})
+	m.list.add(now, end, minutesServedFor)
 }
 
 // recall remembers what others served before, in the order of time.
 func (m *servedMinutes) recall(before []ServedMinute) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var list []servedMinute
+	var list servedList[int64]
 	for _, b := range before {
 		if from := b.From.UnixNano(); len(m.list) == 0 || from < m.list[0].from {
-			list = append(list, servedMinute{from, b.End.UnixNano()})
+			list = append(list, servedFrom[int64]{from, b.End.UnixNano()})
 		}
 	}
 	m.list = append(list, m.list...)
@@ -100,11 +92,11 @@ func (m *servedMinutes) first() time.Time {
 func (m *servedMinutes) at(at time.Time) (end int64, remembered bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].from > at.UnixNano() })
-	if i == 0 {
-		return schemas.Minute(at.Add(-minutePublishedIn).UnixNano()), false
+	end, remembered = m.list.at(at)
+	if !remembered {
+		end = schemas.Minute(at.Add(-minutePublishedIn).UnixNano())
 	}
-	return m.list[i-1].end, true
+	return end, remembered
 }
 
 // RememberBy makes the catalog remember from when on it gave each summary of the whole market, and figures of candles, by a clock, and record it. It must be
