@@ -145,7 +145,7 @@ type markedValue struct {
 
 // add takes the next record, whose value must not change afterwards.
 func (l *lastRecords) add(value []byte) {
-	mark, pulse, ok := schemas.MarkOf(l.topic, value)
+	mark, pulse, ok := markOf(l.topic, value)
 	if !ok {
 		return // no fold wrote it
 	}

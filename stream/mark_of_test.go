@@ -1,4 +1,4 @@
-package schemas_test
+package stream
 
 import (
 	"slices"
@@ -33,7 +33,7 @@ func markSeeds(t testing.TB) [][]byte {
 
 func checkMarkOf(t *testing.T, value []byte) {
 	t.Helper()
-	mark, pulse, ok := schemas.MarkOf(schemas.TopicTicks, value)
+	mark, pulse, ok := markOf(schemas.TopicTicks, value)
 	rec, err := schemas.DecodeRecord(schemas.TopicTicks, value)
 	if err != nil {
 		return // whoever counts a mark decodes its record first
@@ -51,10 +51,10 @@ func TestMarkOfIsThatOfTheDecodedRecord(t *testing.T) {
 		checkMarkOf(t, value)
 	}
 	seeds := markSeeds(t)
-	if mark, pulse, ok := schemas.MarkOf(schemas.TopicTicks, seeds[1]); !ok || !pulse || mark.Offset != 77 {
+	if mark, pulse, ok := markOf(schemas.TopicTicks, seeds[1]); !ok || !pulse || mark.Offset != 77 {
 		t.Errorf("got %v, %v, %v of a pulse at 77", mark, pulse, ok)
 	}
-	if _, _, ok := schemas.MarkOf(schemas.TopicTicks, seeds[2]); ok {
+	if _, _, ok := markOf(schemas.TopicTicks, seeds[2]); ok {
 		t.Error("a record without a mark has one")
 	}
 	for _, topic := range schemas.Topics {
@@ -67,7 +67,7 @@ func TestMarkOfIsThatOfTheDecodedRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mark, _, ok := schemas.MarkOf(topic.Name, value)
+		mark, _, ok := markOf(topic.Name, value)
 		if want := rec.GetMark(); ok != (want != nil) || ok && !proto.Equal(mark, want) {
 			t.Errorf("%s: got mark %v, want %v", topic.Name, mark, want)
 		}

@@ -1,16 +1,17 @@
-package schemas
+package stream
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 // markFields are the numbers of the fields `mark` and `pulse` in the messages of derived topics; 0 where a message has none.
 var markFields = func() map[string][2]protowire.Number {
 	fields := map[string][2]protowire.Number{}
-	for _, t := range Topics {
+	for _, t := range schemas.Topics {
 		record, ok := t.New().(proto.Message)
 		if !ok {
 			continue
@@ -29,10 +30,10 @@ var markFields = func() map[string][2]protowire.Number {
 	return fields
 }()
 
-// MarkOf finds the mark in a value of a derived topic, and whether the value has a pulse, without decoding the rest, which is
+// markOf finds the mark in a value of a derived topic, and whether the value has a pulse, without decoding the rest, which is
 // nearly all of it. It is false where there is no mark. That a value has a mark does not make it a record of the topic: see
-// DecodeRecord.
-func MarkOf(topic string, value []byte) (mark *eventsv1.Mark, pulse, ok bool) {
+// schemas.DecodeRecord.
+func markOf(topic string, value []byte) (mark *eventsv1.Mark, pulse, ok bool) {
 	fields := markFields[topic]
 	for len(value) > 0 {
 		number, kind, n := protowire.ConsumeTag(value)
