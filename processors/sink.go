@@ -74,7 +74,7 @@ func (s *Sink) Run(ctx context.Context) error {
 			restater: restate.Sources{Log: s.Log, History: s.History, Logger: s.Logger},
 		},
 	}
-	err = stream.RunGroup(ctx, s.Log, SinkGroups+s.Topic, s.Topic, m)
+	err = stream.RunGroup(ctx, s.Log.Gathering(), SinkGroups+s.Topic, s.Topic, m)
 	stop() // leaving the group has given all partitions back, and waited for what they held
 	if m.flight != nil {
 		<-m.flight.done

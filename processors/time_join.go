@@ -264,7 +264,11 @@ func (j *timeJoin) exhausted(ends stream.Offsets) bool {
 func (j *timeJoin) read(
 	ctx context.Context, log stream.Config, ends stream.Offsets, took func([]*kgo.Record) error, fold closer,
 ) error {
-	reader, err := log.NewClient(kgo.ConsumePartitions(j.offsets()))
+	client := log
+	if ends == nil { // spans are whole some seconds after their end
+		client = log.Gathering()
+	}
+	reader, err := client.NewClient(kgo.ConsumePartitions(j.offsets()))
 	if err != nil {
 		return fmt.Errorf("opening a reader: %w", err)
 	}

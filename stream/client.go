@@ -5,8 +5,11 @@ package stream
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -34,6 +37,8 @@ const (
 	fetchMaxBytes          = 4 << 20
 	fetchMaxPartitionBytes = 1 << 20
 	fetchMaxWait           = 250 * time.Millisecond
+	// gatherBytes is what a reader that gathers waits for, of all its partitions together.
+	gatherBytes = 256 << 10
 )
 
 // clientOptions are those of every franz-go client of this process.
@@ -51,6 +56,14 @@ func (c Config) clientOptions() []kgo.Opt {
 	return append(opts, c.Options...)
 }
 
+// Gathering is c for readers to whom a quarter of a second makes no difference: the broker answers them when there are gatherBytes, or after that time, and not
+// with each batch of a few records that is written. A partition of ticks gets some forty of these a second, and each answer costs broker, reader and the
+// system more than the records in it.
+func (c Config) Gathering() Config {
+	c.Options = append(slices.Clip(c.Options), kgo.FetchMinBytes(gatherBytes))
+	return c
+}
+
 // NewClient opens a client for administration and explicit reads. The caller closes it.
 func (c Config) NewClient(opts ...kgo.Opt) (*kgo.Client, error) {
 	opts = append(c.clientOptions(), opts...)
@@ -64,13 +77,23 @@ func (c Config) NewClient(opts ...kgo.Opt) (*kgo.Client, error) {
 // request of its own; and closing one while an answer arrives is a data race in franz-go 1.22. The caller closes it.
 func (c Config) newReader() (*kgo.Client, error) { return c.NewClient(kgo.DisableFetchSessions()) }
 
+// compressor is that of all producers of this process: an encoder takes a megabyte or two, and so there are as many as batches are compressed at once, and not as
+// producers. The fastest level takes half the time of the default one, and 1.04 to 1.08 of its bytes (batches of ticks, prices, quotes, candles and coins' rows).
+var compressor = sync.OnceValue(func() kgo.Compressor {
+	c, err := kgo.DefaultCompressor(kgo.ZstdCompression().WithLevel(int(zstd.SpeedFastest)), kgo.NoCompression())
+	if err != nil {
+		panic("franz-go does not take its own codecs: " + err.Error())
+	}
+	return c
+})
+
 // NewProducer opens a client that writes derived records: idempotent, acknowledged by all in-sync
 // replicas, to the partition that the record names. The caller closes it.
 func (c Config) NewProducer() (*kgo.Client, error) {
 	return c.NewClient(
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.NoCompression()),
+		kgo.WithCompressor(compressor()),
 		kgo.ProducerLinger(2*time.Millisecond),
 		kgo.MaxBufferedRecords(100_000),
 		kgo.ProducerBatchMaxBytes(1<<20),

@@ -91,7 +91,7 @@ func (a *Archiver) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := a.Log.NewClient(
+	client, err := a.Log.Gathering().NewClient(
 		kgo.ConsumerGroup(Group),
 		kgo.ConsumeTopics(topics...),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),

@@ -63,11 +63,16 @@ type Engine struct {
 	counter atomic.Uint64
 }
 
-// releaseInterval is how often the library's code leaves the memory of the process. To map again what runs all the time takes some milliseconds.
+// releaseInterval is how often the code of the library and of this program leaves the memory of the process. To map again what runs all the time takes some
+// milliseconds.
 const releaseInterval = 2 * time.Minute
 
 // release does so until the engine is closed. If it fails nothing is lost but memory.
 func (e *Engine) release(library string) {
+	files := []string{library}
+	if program, err := os.Executable(); err == nil {
+		files = append(files, program)
+	}
 	ticker := time.NewTicker(releaseInterval)
 	defer ticker.Stop()
 	for {
@@ -75,7 +80,7 @@ func (e *Engine) release(library string) {
 		case <-e.done:
 			return
 		case <-ticker.C:
-			_ = releaseCode(library)
+			_ = releaseCode(files...)
 		}
 	}
 }
