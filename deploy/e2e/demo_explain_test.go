@@ -67,7 +67,8 @@ var explained = map[string]string{
 	"/api/v1/rates/{symbol}/history":                    "/api/v1/rates/USDT/history?limit=5",
 	"/api/v1/rates/providers/{provider}":                "/api/v1/rates/providers/aave-v3",
 	"/api/v1/coins/{coinId}/similar":                    "/api/v1/coins/ethereum/similar?limit=3",
-	"/api/v1/symbols/resolve":                           "/api/v1/symbols/resolve?symbol=ETH&source=general",
+	"/api/v1/symbols/resolve":                           "/api/v1/symbols/resolve?symbol=ETH%2FUSDT&source=general&price=2500&context=usdt",
+	"/api/v1/symbols/mappings":                          "/api/v1/symbols/mappings?limit=20",
 }
 
 const (

@@ -25,8 +25,6 @@ var (
 var unnamed = map[string]string{
 	// How much of what is measured a source reported afterwards.
 	"GlobalstatsMetricCandle": "coverage", "GlobalstatsMetricPoint": "coverage",
-	// What a symbol means: it depends on the request.
-	"SymbolsCandidate": "score", "SymbolsMapping": "confidence", "SymbolsResolution": "confidence units",
 }
 
 // Every numeric field of the document names its number, needs no explanation by a rule, or is listed as one that has none yet: a new field cannot be forgotten, and

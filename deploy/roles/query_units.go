@@ -188,8 +188,9 @@ func (u *units) newHub(ctx context.Context, store *history.Store, pricesTail *st
 func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 	cataloged := query.Settled(u.catalog.Settle, u.referenceTail.Waiting, u.rowsTail.Waiting)
 	rated := query.Settled(u.yields.Settle, u.yieldTail.Waiting)
+	naming := symbols.New(u.catalog, u.priceCache, u.quotes, u.past, u.overrides)
 	explaining := explain.New(explain.Deps{Prices: u.priceCache, Catalog: u.catalog, Yields: u.yields, History: u.past, Log: u.log, Pegs: u.pegging.Statistics(), Currencies: u.pastCurrencies,
-		Candles: u.candles, RateCharts: u.rateCharts})
+		Candles: u.candles, RateCharts: u.rateCharts, Symbols: naming})
 	return explaining.Inline(slices.Concat(
 		query.After(u.priced.Endpoints(), cataloged),
 		query.After(charts.New(u.priceCache, u.catalog, u.candles, u.yields, u.rateCharts).Endpoints(), rated, cataloged),
@@ -202,14 +203,14 @@ func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 		query.After(u.pegging.Endpoints(), cataloged),
 		query.After(u.currencies.Endpoints(), cataloged),
 		query.After(u.providing.Endpoints(), rated, cataloged),
-		query.After(symbols.New(u.catalog, u.priceCache, u.quotes, u.past, u.overrides).Endpoints(), cataloged, u.quotesTail.Waiting),
+		query.After(naming.Endpoints(), cataloged, u.quotesTail.Waiting),
 		usage.New(u.limiter, u.past, time.Now).Endpoints(),
-		query.After(explaining.Endpoints(), cataloged, rated),
+		query.After(explaining.Endpoints(), cataloged, rated, u.quotesTail.Waiting),
 		records.New(u.log, simulated).Endpoints(),
 		query.After(restatements.New(u.catalog, u.past, simulated).Endpoints(), cataloged),
 		corrections.New(u.past, simulated).Endpoints(),
 		system.New(u.in.Metrics, u.in.Config.Feeds == "sim").Endpoints(),
-	), cataloged, rated)
+	), cataloged, rated, u.quotesTail.Waiting)
 }
 
 // run keeps what units hold up to date; what reads a day and more of candles waits for the first fresh price.

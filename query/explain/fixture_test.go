@@ -23,6 +23,7 @@ import (
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/stablecoins"
+	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -58,6 +59,8 @@ type fixture struct {
 	listed *listed.Unit
 	// ended is the last minute that was closed.
 	ended int64
+	// outside are coins that our table does not have, with their symbols and names, by id.
+	outside map[string][2]string
 	// clocked means that sources have written a clock: what they report before the first one belongs to the minute after it.
 	clocked bool
 }
@@ -108,11 +111,12 @@ func newFixture(t testing.TB) *fixture {
 	currencies := views.NewPastCurrencies(w.Catalog, log, past)
 	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, log, past), past)
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
+	naming := symbols.New(w.Catalog, w.Prices, w.Rates, past, schemas.NewSymbolOverrides())
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
-		Currencies: currencies, Candles: candles, RateCharts: rateCharts})
+		Currencies: currencies, Candles: candles, RateCharts: rateCharts, Symbols: naming})
 	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, pastCoins, past)
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
-	w.Serve(u.Inline(slices.Concat(u.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
+	w.Serve(u.Inline(slices.Concat(u.Endpoints(), naming.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
 		w.listed.Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),
 		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, log, past), Coins: pastCoins, Sources: currencies}, past).Endpoints())))
@@ -210,6 +214,9 @@ func (w *fixture) close(at int64) {
 		if named, ok := w.Prices.Coins().ByID(coin); ok {
 			row.Symbol, row.Name = named.Symbol, named.Name
 			w.ranked = append(w.ranked, schemas.NewStanding(row, &named))
+		} else if named, ok := w.outside[coin]; ok {
+			row.Symbol, row.Name = named[0], named[1]
+			w.ranked = append(w.ranked, schemas.NewStanding(row, nil))
 		}
 	}
 	slices.SortFunc(w.ranked, func(a, b schemas.Standing) int {

@@ -43,6 +43,8 @@ var forms = map[string]form{
 	"rate-term":         {"rate-term/{term}/{provider}/{category}/{pool or symbol}", "What comes with a rate: " + strings.Join(rateTermNames(), ", "), 5, 13},
 	"provider-rates":    {"provider-rates/{provider}/{category}/{field}", "Statistic of the rates of a provider in a category, of all coins: " + strings.Join(providerStatistics, ", "), 4, 4},
 	"venue-price":       {"venue-price/{field}/{venue}/{symbol}", "Number of a market that a price is made from, by the venue's symbol of it: its price in the asset that it is quoted in; or rateUsed, what that costs in USD, or deviationBps, how far it lies from the peg of a stablecoin", 4, 8},
+	"symbol":            {"symbol/{source}/{symbol}[/{hint}={text}]/{field}", "Number of the answer to which coin a symbol means, by what was asked, as `question` of the answer has it (hints price, quote, exchange, platform, contract, name): confidence, units, or score/{coin} of a candidate", 4, 11},
+	"symbol-mapping":    {"symbol-mapping/{method}/{source}/{symbol}", "How sure the mapping of a symbol of a venue or a source is, percent", 4, 8},
 	"vs":                {"vs/{currency}", "What a unit of a currency that prices can be stated in costs, USD", 2, 2},
 	rateHistoryForm:     {rateHistoryForm + "/{field}/{start}/{end}/{provider}/{category}/{id}", "What a rate was when it was reported, where start and end are equal, or what it did in an hour or a day, by the id that histories have of it: " + strings.Join(rateHistoryFieldNames(), ", "), 7, 15},
 	rateSeriesForm:      {rateSeriesForm + "/{provider}/{coin}/{category}/{interval}/{start}[/{field}]", "Point of the series of a provider's rates of a coin, interval 5m, 1h or 1d: close (default), " + strings.Join(rateSeriesFields[:3], ", "), 6, 7},
@@ -57,7 +59,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm}
+var ordered = []string{"price", "market", "candle", "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm, "symbol", "symbol-mapping"}
 
 // namesOf are the names of the numbers of a family.
 func namesOf[T any](fields []T, name func(T) string) []string {

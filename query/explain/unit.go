@@ -29,8 +29,8 @@ const (
 	mostReads, expandedReads = 140, 110
 	// mostRecords bounds the records of one stretch.
 	mostRecords = 400_000
-	// maxNumber bounds the name of a number in bytes.
-	maxNumber = 256
+	// maxNumber bounds the name of a number in bytes: as long as that of a symbol with all hints, of which each byte is escaped.
+	maxNumber = 2_700
 	// retryAfter is in seconds, where the log was too slow.
 	retryAfter = 5
 	maxDepth   = 4
@@ -96,6 +96,8 @@ type Deps struct {
 	// Candles are what charts are drawn of, RateCharts what those of yields are.
 	Candles    *views.Candles
 	RateCharts *views.RateCharts
+	// Symbols decide which coin a symbol means.
+	Symbols Symbols
 }
 
 // Unit answers the endpoint.
@@ -370,6 +372,10 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.defi(ctx, name, parts, depth)
 	case "vs":
 		return w.conversion(ctx, parts[1], depth)
+	case "symbol":
+		return w.symbol(ctx, name, parts, depth)
+	case "symbol-mapping":
+		return w.symbolMapping(ctx, name, parts, depth)
 	case "venue-price":
 		return w.venueField(ctx, name, parts, depth)
 	case "provider-rates":

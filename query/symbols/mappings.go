@@ -67,3 +67,17 @@ func (u *Unit) readMappings(ctx context.Context, now time.Time) ([]schemas.Symbo
 	u.kept, u.keptAt = found, now
 	return found, nil
 }
+
+// Mapping is the newest mapping of a symbol of a source by a method, with the coin table that it follows from; false for none. It is for explanations.
+func (u *Unit) Mapping(ctx context.Context, method schemas.SymbolMethod, source, symbol string, now time.Time) (found schemas.SymbolMapping, table *schemas.CoinTable, ok bool, err error) {
+	kept, err := u.readMappings(ctx, now)
+	if err != nil {
+		return found, nil, false, err
+	}
+	for _, m := range kept {
+		if m.Method == method && m.Source == source && m.Symbol == symbol && !m.Since.Before(found.Since) {
+			found, ok = m, true
+		}
+	}
+	return found, u.priceCache.Coins(), ok, nil
+}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 const (
@@ -81,29 +83,45 @@ func (u *Unit) getResolution(_ context.Context, r *query.Request) (query.Answer,
 // Resolve answers as the endpoints do.
 func (u *Unit) Resolve(req schemas.SymbolRequest) Resolution {
 	resolver, _ := u.resolver()
-	return describe(req.Symbol, resolver.Resolve(req))
+	return describe(schemas.SymbolQuestion{Symbol: req.Symbol, Source: req.Source, Price: req.Price, Context: req.Context}, req.Symbol, resolver.Resolve(req))
 }
 
 // ask resolves one symbol with the source, price and context of a request.
 func (u *Unit) ask(resolver *schemas.Resolver, r *query.Request, symbol string) Resolution {
 	hints := r.Hints("context")
-	req := schemas.SymbolRequest{Symbol: symbol, Source: r.Text("source"), At: r.Now.UnixNano(),
+	q := schemas.SymbolQuestion{Symbol: symbol, Source: r.Text("source"), Price: price(r, hints), Quote: hints["quote"],
 		Context: schemas.SymbolContext{Exchange: hints["exchange"], Platform: hints["platform"], Contract: hints["contract"], Name: hints["name"]}}
-	quote := hints["quote"]
-	if quote == "" && isQuote(resolver.Table, hints["exchange"]) {
-		quote, req.Context.Exchange = hints["exchange"], ""
+	if q.Quote == "" && isQuote(resolver.Table, hints["exchange"]) {
+		q.Quote, q.Context.Exchange = hints["exchange"], ""
 	}
-	reason := ""
-	if price := price(r, hints); price > 0 {
-		if usd, ok := u.usd(resolver.Table, req, quote); ok {
-			req.Price = price * usd
-		} else {
-			reason = "no_rate"
-		}
+	req, _, rated := u.request(resolver.Table, q, r.Now)
+	answer := describe(q, symbol, resolver.Resolve(req))
+	if !rated {
+		answer.Reason = "no_rate"
 	}
-	answer := describe(symbol, resolver.Resolve(req))
-	answer.Reason = reason
 	return answer
+}
+
+// request is what is decided on, and the exchange rate that the price was converted by, nil where it is in USD or there is none; false where it has a price
+// that cannot be converted now, and which is ignored.
+func (u *Unit) request(table *schemas.CoinTable, q schemas.SymbolQuestion, at time.Time) (req schemas.SymbolRequest, rate *eventsv1.QuoteRate, rated bool) {
+	req = schemas.SymbolRequest{Symbol: q.Symbol, Source: q.Source, At: at.UnixNano(), Context: q.Context}
+	if q.Price <= 0 {
+		return req, nil, true
+	}
+	usd, rate, rated := u.usd(table, req, q.Quote)
+	if rated {
+		req.Price = q.Price * usd
+	}
+	return req, rate, rated
+}
+
+// Asked is what a question is decided on now: the request with its price in USD, the exchange rate that this was converted by, if any, and what decides. It is
+// for explanations.
+func (u *Unit) Asked(q schemas.SymbolQuestion, at time.Time) (req schemas.SymbolRequest, rate *eventsv1.QuoteRate, by *schemas.Resolver) {
+	by, _ = u.resolver()
+	req, rate, _ = u.request(by.Table, q, at)
+	return req, rate, by
 }
 
 // hintPrice is the hint that is a number; a batch has no other price.
@@ -128,10 +146,10 @@ func isQuote(table *schemas.CoinTable, word string) bool {
 	return coin.Kind == schemas.KindStablecoin || schemas.QuoteRank(asset.ID) < len(schemas.QuotePreference())
 }
 
-// usd is what one unit of a quote costs; a price without one is in USD.
-func (u *Unit) usd(table *schemas.CoinTable, req schemas.SymbolRequest, quote string) (float64, bool) {
+// usd is what one unit of a quote costs, with the rate that states it; a price without a quote is in USD.
+func (u *Unit) usd(table *schemas.CoinTable, req schemas.SymbolRequest, quote string) (usd float64, rate *eventsv1.QuoteRate, ok bool) {
 	if quote == "" {
-		return 1, true
+		return 1, nil, true
 	}
 	venue := schemas.VenueSlug(req.Source)
 	if venue == schemas.GeneralSource {
@@ -139,10 +157,9 @@ func (u *Unit) usd(table *schemas.CoinTable, req schemas.SymbolRequest, quote st
 	}
 	asset, ok := table.ResolveQuote(venue, quote)
 	if !ok {
-		return 0, false
+		return 0, nil, false
 	}
-	rate, _, ok := u.rates.USD(asset.ID)
-	return rate, ok
+	return u.rates.Rate(asset.ID)
 }
 
 func (u *Unit) batch() query.Endpoint {

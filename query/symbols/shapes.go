@@ -10,14 +10,15 @@ import (
 // Resolution is which coin a symbol means. It has the fields of both documented forms.
 type Resolution struct {
 	Input      string  `json:"input" doc:"As in the request"`
+	Question   string  `json:"question,omitempty" doc:"What was asked, as names of numbers hold it"`
 	Resolved   bool    `json:"resolved" doc:"Whether the symbol means a coin"`
 	CatalogID  string  `json:"catalogId,omitempty" doc:"Canonical id of the coin"`
 	CoinID     string  `json:"coinId,omitempty" doc:"The same as catalogId"`
 	Symbol     string  `json:"symbol,omitempty" doc:"The coin's symbol, upper case"`
 	Name       string  `json:"name,omitempty" doc:"Name of the coin"`
-	Confidence *int    `json:"confidence,omitempty" minimum:"0" maximum:"100" doc:"Percent"`
+	Confidence *int    `json:"confidence,omitempty" minimum:"0" maximum:"100" explain:"symbol/{question}/confidence" doc:"Percent"`
 	Method     string  `json:"method,omitempty" enum:"manual_override,provider_mapping,exchange_mapping,unique_symbol,price_context,coin_database,market_cap_ranking,catalog_search" doc:"The rule that decided; absent if no coin was found"`
-	Units      float64 `json:"units,omitempty" doc:"Units of the coin per unit of the symbol, if not 1: 1000 for 1000SHIB"`
+	Units      float64 `json:"units,omitempty" explain:"symbol/{question}/units" doc:"Units of the coin per unit of the symbol, if not 1: 1000 for 1000SHIB"`
 	Fiat       string  `json:"fiat,omitempty" doc:"Code of the currency, if the symbol is a currency and not a coin"`
 	Reason     string  `json:"reason,omitempty" enum:"no_rate" doc:"no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now"`
 	// Candidates are nil where they are not reported.
@@ -31,7 +32,7 @@ type Candidate struct {
 	Name   string   `json:"name" doc:"Name of the coin"`
 	Rank   int      `json:"rank,omitempty" explain:"market/{coinId}/rank" doc:"By market cap, 1 is the largest"`
 	Price  *float64 `json:"price,omitempty" explain:"price/{coinId}" doc:"USD"`
-	Score  int      `json:"score" minimum:"0" maximum:"100" doc:"Confidence of the decision for the chosen coin; for others lower, by market cap"`
+	Score  int      `json:"score" minimum:"0" maximum:"100" explain:"symbol/{question}/score/{coinId}" doc:"Confidence of the decision for the chosen coin; for others lower, by market cap"`
 }
 
 // ResolutionBody is the reference form.
@@ -79,13 +80,14 @@ type Mapping struct {
 	Source     string `json:"source" doc:"Venue or source where the symbol is used; general for all"`
 	Symbol     string `json:"symbol" doc:"As spelled there"`
 	CatalogID  string `json:"catalogId" doc:"Canonical id of the coin"`
-	Confidence int    `json:"confidence" doc:"Percent; what the method gives at least"`
+	Confidence int    `json:"confidence" explain:"symbol-mapping/{method}/{source}/{symbol}" doc:"Percent; what the method gives at least"`
 	Method     string `json:"method" doc:"manual_override, exchange_mapping, unique_symbol or coin_database, as in the resolution of a symbol"`
 	CreatedAt  string `json:"createdAt" format:"date-time" doc:"When it was first observed in the stored ticks, or when the operator set it"`
 }
 
-func describe(input string, got schemas.ResolvedSymbol) Resolution {
-	answer := Resolution{Input: strings.ToValidUTF8(input, "\uFFFD"), Method: string(got.Method), Confidence: &got.Confidence, Fiat: got.Fiat, Candidates: []Candidate{}}
+// describe is the answer to a question, of which the symbol is repeated as it was given.
+func describe(q schemas.SymbolQuestion, input string, got schemas.ResolvedSymbol) Resolution {
+	answer := Resolution{Input: strings.ToValidUTF8(input, "\uFFFD"), Question: q.String(), Method: string(got.Method), Confidence: &got.Confidence, Fiat: got.Fiat, Candidates: []Candidate{}}
 	if got.Units != 1 {
 		answer.Units = got.Units
 	}

@@ -208,14 +208,28 @@ func (r *FXRates) Apply(rec stream.TailRecord) error {
 // the rate's newest input in Unix nanoseconds; false where no rate is held or it is too old. One US
 // dollar costs one.
 func (r *FXRates) USD(id string) (rate float64, at int64, ok bool) {
+	rate, stated, ok := r.Rate(id)
+	switch {
+	case !ok:
+		return 0, 0, false
+	case stated == nil:
+		r.mu.RLock()
+		defer r.mu.RUnlock()
+		return rate, r.now, true
+	}
+	return rate, stated.Time, true
+}
+
+// Rate is what USD returns with the rate that states it, which is shared and nil for USD itself.
+func (r *FXRates) Rate(id string) (rate float64, stated *eventsv1.QuoteRate, ok bool) {
+	if id == schemas.USD {
+		return 1, nil, true
+	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if id == "USD" {
-		return 1, r.now, true
-	}
 	known, ok := r.rates[id]
 	if !ok || known.Rate <= 0 || r.now-known.received > int64(rateFor) {
-		return 0, 0, false
+		return 0, nil, false
 	}
-	return known.Rate, known.Time, true
+	return known.Rate, known.QuoteRate, true
 }

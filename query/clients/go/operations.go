@@ -32,7 +32,8 @@ type ExplainNumberOptions struct {
 // all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
 // rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field},
 // provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol},
-// earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}.
+// earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field},
+// symbol/{source}/{symbol}[/{hint}={text}]/{field}, symbol-mapping/{method}/{source}/{symbol}.
 //
 // number: Name of the number.
 func (c *Client) ExplainNumber(ctx context.Context, number string, options *ExplainNumberOptions) (*api.ExplainBody, error) {
@@ -1456,6 +1457,9 @@ type ListSymbolMappingsOptions struct {
 	Limit int64
 	// Mappings to skip. At most 100000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
+	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
+	// is counted as a chart.
+	Explain bool
 }
 
 // ListSymbolMappings asks GET /api/v1/symbols/mappings. Mappings of venues' symbols to coins. Overrides first, then the symbols of
@@ -1465,6 +1469,7 @@ func (c *Client) ListSymbolMappings(ctx context.Context, options *ListSymbolMapp
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
+	asked.with("explain", o.Explain)
 	return ask[api.SymbolsMappingsBody](ctx, c, asked)
 }
 

@@ -4033,6 +4033,8 @@ type SymbolsMapping struct {
 type SymbolsMappingsBody struct {
 	// The answer
 	Data SymbolsMappingsData `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
 	// About this response: its rows, their age, and limits that were applied
 	Meta SymbolsMappingsMeta `json:"meta"`
 }
@@ -4079,6 +4081,8 @@ type SymbolsResolution struct {
 	Method string `json:"method,omitzero"`
 	// Name of the coin
 	Name string `json:"name,omitzero"`
+	// What was asked, as names of numbers hold it
+	Question string `json:"question,omitzero"`
 	// no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now
 	Reason string `json:"reason,omitzero"`
 	// Whether the symbol means a coin

@@ -20,7 +20,7 @@ export abstract class Operations {
   protected abstract ask<T>(operation: Operation, asked: object): Promise<T>
   protected abstract pages<T>(operation: Operation, pages: Pages, asked: object): AsyncGenerator<T, void, void>
 
-  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id}, rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field}, rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}. */
+  /** Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id}, rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field}, rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field}, symbol/{source}/{symbol}[/{hint}={text}]/{field}, symbol-mapping/{method}/{source}/{symbol}. */
   explainNumber(asked: {
     /** Name of the number. */
     number: string
@@ -824,16 +824,20 @@ export abstract class Operations {
     limit?: number
     /** Mappings to skip. At most 100000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): Promise<types.SymbolsMappingsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset", "explain"] }, asked)
   }
 
   /** Mappings of venues' symbols to coins. Overrides first, then the symbols of venues whose ticks are stored. All pages, a row at a time; limit is how long a page is. */
   iterSymbolMappings(asked: {
     /** Maximum number of mappings. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
+    explain?: boolean
   } = {}): AsyncGenerator<types.SymbolsMapping, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "mappings"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset", "explain"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "mappings"] }, asked)
   }
 
   /** The largest coins by market cap. Coins without a market cap are left out. */

@@ -3967,6 +3967,8 @@ export interface SymbolsMapping {
 export interface SymbolsMappingsBody {
   /** The answer */
   data: SymbolsMappingsData
+  /** How numbers of this response were computed, if requested with explain */
+  explanations?: ExplainInlined
   /** About this response: its rows, their age, and limits that were applied */
   meta: SymbolsMappingsMeta
 }
@@ -4012,6 +4014,8 @@ export interface SymbolsResolution {
   method?: "manual_override" | "provider_mapping" | "exchange_mapping" | "unique_symbol" | "price_context" | "coin_database" | "market_cap_ranking" | "catalog_search"
   /** Name of the coin */
   name?: string
+  /** What was asked, as names of numbers hold it */
+  question?: string
   /** no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now */
   reason?: "no_rate"
   /** Whether the symbol means a coin */

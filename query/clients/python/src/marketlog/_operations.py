@@ -34,7 +34,8 @@ class Operations:
         rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field},
         rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field},
         venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field},
-        earn-benchmark/{segment}[/{date}]/{field}.
+        earn-benchmark/{segment}[/{date}]/{field}, symbol/{source}/{symbol}[/{hint}={text}]/{field},
+        symbol-mapping/{method}/{source}/{symbol}.
 
         number: Name of the number.
         as_of: Point in time: the number that was served then; of minutes the one that was served, or the last one that had
@@ -875,22 +876,26 @@ class Operations:
         answer: types.StablecoinsIndexBody = self._ask("GET", "/api/v1/stablecoins/index", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def list_symbol_mappings(self, *, limit: int | None = None, offset: int | None = None) -> types.SymbolsMappingsBody:
+    def list_symbol_mappings(self, *, limit: int | None = None, offset: int | None = None, explain: bool | None = None) -> types.SymbolsMappingsBody:
         """Mappings of venues' symbols to coins. Overrides first, then the symbols of venues whose ticks are stored.
 
         limit: Maximum number of mappings. At most 1000; greater values are lowered to it, and meta.clamped is set.
         offset: Mappings to skip. At most 100000; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explain_number has them. It is counted as a chart.
         """
-        answer: types.SymbolsMappingsBody = self._ask("GET", "/api/v1/symbols/mappings", {}, {"limit": limit, "offset": offset}, {})
+        answer: types.SymbolsMappingsBody = self._ask("GET", "/api/v1/symbols/mappings", {}, {"limit": limit, "offset": offset, "explain": explain}, {})
         return answer
 
-    def iter_symbol_mappings(self, *, limit: int | None = None) -> Iterator[types.SymbolsMapping]:
+    def iter_symbol_mappings(self, *, limit: int | None = None, explain: bool | None = None) -> Iterator[types.SymbolsMapping]:
         """Mappings of venues' symbols to coins. Overrides first, then the symbols of venues whose ticks are stored. All pages, a
         row at a time; limit is how long a page is.
 
         limit: Maximum number of mappings. At most 1000; greater values are lowered to it, and meta.clamped is set.
+        explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
+        explain_number has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/symbols/mappings", {}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'mappings'))
+        return self._pages("/api/v1/symbols/mappings", {"explain": explain}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'mappings'))
 
     def list_top_coins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsTopBody:
         """The largest coins by market cap. Coins without a market cap are left out.

@@ -3918,6 +3918,8 @@ class SymbolsMapping(TypedDict):
 class SymbolsMappingsBody(TypedDict):
     data: SymbolsMappingsData
     """The answer"""
+    explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: SymbolsMappingsMeta
     """About this response: its rows, their age, and limits that were applied"""
 
@@ -3963,6 +3965,8 @@ class SymbolsResolution(TypedDict):
     """The rule that decided; absent if no coin was found"""
     name: NotRequired[str]
     """Name of the coin"""
+    question: NotRequired[str]
+    """What was asked, as names of numbers hold it"""
     reason: NotRequired[Literal['no_rate']]
     """no_rate: the price was ignored, since the context's quote asset cannot be converted to USD now"""
     resolved: bool
