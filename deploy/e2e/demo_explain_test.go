@@ -274,7 +274,7 @@ func namedNumber(schema *openapi3.Schema, value any, inside []map[string]any, fo
 	if metadata, is := inside[len(inside)-1]["metadata"].(map[string]any); is {
 		origin = metadata["origin"]
 	}
-	if (strings.HasPrefix(number, "metric/") || strings.HasPrefix(number, "rate-history/")) && origin == "backfill" {
+	if strings.HasPrefix(number, "rate-history/") && origin == "backfill" {
 		return // what a source reported afterwards is not explained
 	}
 	found[braces.ReplaceAllStringFunc(number, func(field string) string {

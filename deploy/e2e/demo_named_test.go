@@ -22,10 +22,7 @@ var (
 )
 
 // unnamed are the numbers that have no name yet, by schema; docs/explain.md says the same of them.
-var unnamed = map[string]string{
-	// How much of what is measured a source reported afterwards.
-	"GlobalstatsMetricCandle": "coverage", "GlobalstatsMetricPoint": "coverage",
-}
+var unnamed = map[string]string{}
 
 // Every numeric field of the document names its number, needs no explanation by a rule, or is listed as one that has none yet: a new field cannot be forgotten, and
 // neither can one that was listed once and has a name now.

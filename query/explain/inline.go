@@ -240,13 +240,13 @@ func (n *numbers) add(schema *huma.Schema, value any, inside []map[string]any) {
 	}
 }
 
-// reportedAfterwards means that a number of a history is what a source reported of it afterwards, which is not explained.
+// reportedAfterwards means that a number of a history of rates is what a source reported of it afterwards, which is not explained.
 func reportedAfterwards(number string, around map[string]any) bool {
 	origin := around["origin"]
 	if metadata, is := around["metadata"].(map[string]any); is {
 		origin = metadata["origin"]
 	}
-	return (strings.HasPrefix(number, "metric/") || strings.HasPrefix(number, "rate-history/")) && origin == string(schemas.OriginBackfill)
+	return strings.HasPrefix(number, "rate-history/") && origin == string(schemas.OriginBackfill)
 }
 
 // addNamed adds a number by its name, whose parts in braces are found inside.

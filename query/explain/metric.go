@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -160,7 +161,15 @@ func (w *work) metricPoint(ctx context.Context, of seriesMetric, end time.Time, 
 		return nil, err
 	}
 	if len(served) != 1 || !served[0].at.Equal(end) {
-		return nil, notMeasured(of, "the minute that ended at", end)
+		reported, err := w.metricPast(ctx, of, end.Add(-time.Second), end)
+		if err != nil || len(reported) == 0 {
+			return nil, cmp.Or(err, notMeasured(of, "the minute that ended at", end))
+		}
+		parts, err := w.History.ReportedParts(ctx, of.defi != "", end.Add(-time.Second), end)
+		if err != nil {
+			return nil, err
+		}
+		return w.pastPoint(ctx, of, reported[0], parts, depth)
 	}
 	n, again, err := w.metricAgain(ctx, of, end.UnixNano(), depth)
 	if err != nil {
@@ -179,7 +188,7 @@ func (w *work) metricPoint(ctx context.Context, of seriesMetric, end time.Time, 
 
 // notMeasured is what is answered of a point or a candle that has no value of our own.
 func notMeasured(of seriesMetric, where string, at time.Time) error {
-	return query.NotFound("%s was not measured in %s %s: points with origin backfill are what a source reported afterwards, and not explained", of.name, where, at.Format(time.RFC3339))
+	return query.NotFound("%s was not measured in %s %s, nor reported of it afterwards", of.name, where, at.Format(time.RFC3339))
 }
 
 // point names what the metric was at the end of a minute.

@@ -60,7 +60,15 @@ func (w *work) metricCandle(ctx context.Context, of seriesMetric, granularity st
 	if err != nil {
 		return nil, err
 	}
+	number := "metric/" + of.name + "/" + granularity + "/" + strconv.FormatInt(start.Unix(), 10) + "/" + field.name
 	if len(served) != 1 || len(minutes) == 0 {
+		reported, err := w.metricPast(ctx, of, start, start.Add(step))
+		if err != nil {
+			return nil, err
+		}
+		if len(reported) > 0 && len(minutes) == 0 {
+			return w.pastCandle(ctx, of, number, field, start, step, reported, depth)
+		}
 		return nil, notMeasured(of, "the step that begins at", start)
 	}
 	// A minute may have ended since the step was read.
@@ -69,7 +77,7 @@ func (w *work) metricCandle(ctx context.Context, of seriesMetric, granularity st
 	if field.name == "samples" {
 		unit = ""
 	}
-	n := headline("metric/"+of.name+"/"+granularity+"/"+strconv.FormatInt(start.Unix(), 10)+"/"+field.name, &value, unit, start.UnixNano())
+	n := headline(number, &value, unit, start.UnixNano())
 	n.Method = &Method{Name: "joined-minutes", Version: 1, Formula: field.formula}
 	n.compare(known(field.value(joined(minutes))))
 	for _, m := range field.of(minutes) {

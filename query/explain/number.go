@@ -36,6 +36,7 @@ var forms = map[string]form{
 	"movers":      {"movers/{ranks}/{minVolume}/{field}", "Number of coins of a segment of ranks (" + strings.Join(moverRanges, ", ") + ") that rose or fell within 24 hours, with at least a volume in USD: " + strings.Join(moversFieldNames(), ", "), 4, 4},
 	"metric": {"metric/{metric}/{time}", "Point of a series, by the end of its minute, Unix seconds: " + strings.Join(metricNames(), ", ") +
 		"; or metric/{metric}/{hourly or daily}/{start}/{field} of what it did in a step: " + strings.Join(metricCandleNames(), ", "), 3, 5},
+	coverageForm:        {coverageForm + "/{metric}/{granularity}/{time}", "How much of the newest total a source reports that reported a step of a series afterwards, percent: granularity 5m, 1h or 4h with the time of a point, hourly or daily with the start of a candle", 4, 4},
 	"sentiment":         {"sentiment/{ranks}/{field}", "Field of a segment of ranks (1-50, 51-100, 101-250, all): " + strings.Join(sentimentFieldNames(), ", "), 3, 3},
 	"fear-greed":        {"fear-greed[/computed[/{component}]]", "Index of fear and greed: the one that is served, our own, and its components; or fear-greed/days/{time}, a source's value of a day", 1, 3},
 	"defi":              {"defi/{field}", "Field of all of DeFi: " + strings.Join(defiFieldNames(), ", ") + "; or defi/{list}/{protocol}/{field} of a protocol in a list: " + defiListDoc(), 2, 8},
@@ -59,7 +60,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm, "symbol", "symbol-mapping"}
+var ordered = []string{"price", "market", "candle", "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", coverageForm, "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm, "symbol", "symbol-mapping"}
 
 // namesOf are the names of the numbers of a family.
 func namesOf[T any](fields []T, name func(T) string) []string {

@@ -41,6 +41,8 @@ type Log interface {
 	// Scan hands the records of a span to visit until it returns false, and returns the offset of the first one. It fails with
 	// views.ErrSpanTooLong where there are more than the span allows.
 	Scan(ctx context.Context, span views.LogSpan, visit func(*kgo.Record) bool) (first int64, err error)
+	// Range hands the records of a partition from one offset to another, both included, to visit, until it fails.
+	Range(ctx context.Context, topic string, partition int32, first, last int64, visit func(*kgo.Record) error) error
 	// Begins returns the first offset that is kept of each partition.
 	Begins(ctx context.Context, topic string) (map[int32]int64, error)
 }
@@ -76,6 +78,14 @@ type History interface {
 	RateHistory(ctx context.Context, q views.RateQuery) ([]views.RatePoint, error)
 	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
 	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
+	// GlobalPast returns the full hours in (from, to], oldest first, that a source reported afterwards of the whole market, and DefiPast what one reported of all of DeFi.
+	GlobalPast(ctx context.Context, from, to time.Time) ([]views.GlobalPast, error)
+	DefiPast(ctx context.Context, from, to time.Time) ([]views.DefiPast, error)
+	// ReportedParts returns what these are made of, with its records, NewestParts the newest that a source reported of each coin, or of DeFi, and NewestTotal the
+	// newest total that was measured, with the end of its minute, which is zero where there is none.
+	ReportedParts(ctx context.Context, ofDefi bool, from, to time.Time) ([]views.ReportedPart, error)
+	NewestParts(ctx context.Context, ofDefi bool, source string) ([]views.ReportedPart, error)
+	NewestTotal(ctx context.Context, ofDefi bool) (time.Time, float64, error)
 	// DefiSeries returns of each step in (from, to] the last known value of a metric of DeFi, oldest first.
 	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.FigurePoint, error)
 	// DefiOHLC returns what a metric of DeFi did in the steps that begin in [from, to), oldest first, as far as there are any.
@@ -169,6 +179,8 @@ type work struct {
 	ratesOf   int64
 	logged    *loggedMarket
 	protocols *wholeDefi
+	// reportedRecords are those of what a source reported afterwards, by their places.
+	reportedRecords map[Place]*eventsv1.ReferenceRecord
 	// fixings are those of the earn benchmark by day, quoted what its providers pay by the minute and the instant that it is of.
 	fixings map[time.Time][]*eventsv1.EarnFixing
 	quoted  map[quotedAt]*quoted
@@ -268,7 +280,8 @@ func (u *Unit) begin(ctx context.Context, now time.Time) (w *work, done func(), 
 		return nil, nil, faultOf(ctx.Err())
 	}
 	w = &work{Unit: u, now: now, snapshot: u.Catalog.Snapshot(), minutes: map[int64]*minuteRows{}, refolded: map[string]*refolded{}, pegs: map[string]*keptPeg{},
-		begins: map[string]map[int32]int64{}, fixings: map[time.Time][]*eventsv1.EarnFixing{}, quoted: map[quotedAt]*quoted{}}
+		begins: map[string]map[int32]int64{}, fixings: map[time.Time][]*eventsv1.EarnFixing{}, quoted: map[quotedAt]*quoted{},
+		reportedRecords: map[Place]*eventsv1.ReferenceRecord{}}
 	if deadline, ok := ctx.Deadline(); ok {
 		w.until = time.Now().Add(time.Until(deadline) / 2)
 	}
@@ -364,6 +377,8 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.movers(ctx, name, parts, depth)
 	case "metric":
 		return w.metric(ctx, name, parts, depth)
+	case coverageForm:
+		return w.coverage(ctx, name, parts, depth)
 	case "sentiment":
 		return w.sentiment(ctx, name, parts, depth)
 	case "fear-greed":

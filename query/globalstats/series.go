@@ -117,7 +117,7 @@ type MetricPoint struct {
 // Provenance marks what was not measured here.
 type Provenance struct {
 	Origin   string   `json:"origin,omitempty" enum:"backfill" doc:"backfill: nothing was measured in this step and the value was read from a source's history (market metrics: its largest coins only; DeFi: the source's own selection of protocols). Absent for measured values"`
-	Coverage *float64 `json:"coverage,omitempty" doc:"For backfilled values, percent: the share of today's total market cap held by the coins in the source's history; for DeFi, the source's newest total as a share of ours. Where it is below 100, totals are too low and dominances too high"`
+	Coverage *float64 `json:"coverage,omitempty" explain:"metric-coverage/{metricType}/{granularity}/{timestamp}" doc:"For backfilled values, percent: the share of today's total market cap held by the coins in the source's history; for DeFi, the source's newest total as a share of ours. Where it is below 100, totals are too low and dominances too high"`
 }
 
 // OHLCBody answers GET /api/v1/global-stats/metrics/ohlc/{metricType}, and the same of DeFi.

@@ -20,6 +20,8 @@ type (
 	GlobalPast = read.GlobalPast
 	// DefiPast is what was locked in all of DeFi, as a source reported it afterwards.
 	DefiPast = read.DefiPast
+	// ReportedPart is a number that a source reported afterwards, with its record.
+	ReportedPart = read.ReportedPart
 	// PegSample is the price of a stablecoin at a moment.
 	PegSample = read.PegSample
 	// PegStatistic is how well a stablecoin kept its peg.

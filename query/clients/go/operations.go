@@ -25,9 +25,9 @@ type ExplainNumberOptions struct {
 // candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field},
 // sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}],
 // peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field},
-// movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]],
-// defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
-// rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
+// movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, metric-coverage/{metric}/{granularity}/{time},
+// sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol},
+// rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
 // rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
 // all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
 // rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field},

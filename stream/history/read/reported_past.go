@@ -12,7 +12,8 @@ import (
 
 // GlobalPast is the whole market at a full hour, as far as a source reported that of its largest coins afterwards.
 type GlobalPast struct {
-	Time time.Time
+	Time   time.Time
+	Source string
 	// Sums over the coins that were reported, USD, and the shares of bitcoin and ether in the sum of caps, percent.
 	TotalMarketCap, TotalVolume24h, BTCDominance, ETHDominance float64
 	Coins                                                      int
@@ -26,11 +27,11 @@ func (r Reader) GlobalPast(ctx context.Context, from, to time.Time) ([]GlobalPas
 	if err := checkSeries(from, to, time.Hour); err != nil {
 		return nil, fmt.Errorf("reading the past of the market: %w", err)
 	}
-	past, err := history.Select(ctx, r.store, `SELECT time, total_market_cap, total_volume_24h, btc_dominance, eth_dominance, coins, coverage
+	past, err := history.Select(ctx, r.store, `SELECT time, toString(source), total_market_cap, total_volume_24h, btc_dominance, eth_dominance, coins, coverage
 		FROM global_past WHERE time > ? AND time <= ? ORDER BY time, coverage DESC, coins DESC, source LIMIT 1 BY time`, []any{from, to},
 		func(rows driver.Rows) (p GlobalPast, err error) {
 			var coins uint64
-			err = rows.Scan(&p.Time, &p.TotalMarketCap, &p.TotalVolume24h, &p.BTCDominance, &p.ETHDominance, &coins, &p.Coverage)
+			err = rows.Scan(&p.Time, &p.Source, &p.TotalMarketCap, &p.TotalVolume24h, &p.BTCDominance, &p.ETHDominance, &coins, &p.Coverage)
 			p.Time, p.Coins = p.Time.UTC(), int(coins)
 			return p, err
 		})
@@ -42,7 +43,8 @@ func (r Reader) GlobalPast(ctx context.Context, from, to time.Time) ([]GlobalPas
 
 // DefiPast is what was locked in all of DeFi, as a source reported it afterwards by its own count.
 type DefiPast struct {
-	Time time.Time
+	Time   time.Time
+	Source string
 	// TotalTVL is in USD.
 	TotalTVL float64
 	// Coverage is the newest total that the source reported as a share of the newest one that was measured, percent, at most 100;
@@ -57,10 +59,10 @@ func (r Reader) DefiPast(ctx context.Context, from, to time.Time) ([]DefiPast, e
 	if err := checkSeries(from, to, day); err != nil {
 		return nil, fmt.Errorf("reading the past of DeFi: %w", err)
 	}
-	past, err := history.Select(ctx, r.store, `SELECT time, total_tvl, coverage FROM defi_told WHERE time > ? AND time <= ? AND NOT measured
+	past, err := history.Select(ctx, r.store, `SELECT time, toString(source), total_tvl, coverage FROM defi_told WHERE time > ? AND time <= ? AND NOT measured
 		ORDER BY time, coverage DESC, source LIMIT 1 BY time`, []any{from, to},
 		func(rows driver.Rows) (p DefiPast, err error) {
-			err = rows.Scan(&p.Time, &p.TotalTVL, &p.Coverage)
+			err = rows.Scan(&p.Time, &p.Source, &p.TotalTVL, &p.Coverage)
 			p.Time = p.Time.UTC()
 			return p, err
 		})
@@ -68,4 +70,72 @@ func (r Reader) DefiPast(ctx context.Context, from, to time.Time) ([]DefiPast, e
 		return nil, fmt.Errorf("reading the past of DeFi: %w", err)
 	}
 	return past, nil
+}
+
+// ReportedPart is a number that a source reported afterwards, with the record of reference.raw.v1 that has it.
+type ReportedPart struct {
+	// SourceID and CoinID are those of a coin; both are empty of all of DeFi.
+	Source, SourceID, CoinID string
+	// At is the hour that it counts for, Time the source's own; of DeFi they are the same.
+	At, Time time.Time
+	// Value is the coin's market cap or what was locked, Volume the coin's volume of 24 hours, USD.
+	Value, Volume float64
+	Partition     int32
+	Offset        int64
+}
+
+func partOf(rows driver.Rows) (p ReportedPart, err error) {
+	err = rows.Scan(&p.Source, &p.SourceID, &p.CoinID, &p.At, &p.Time, &p.Value, &p.Volume, &p.Partition, &p.Offset)
+	p.At, p.Time = p.At.UTC(), p.Time.UTC()
+	return p, err
+}
+
+// coinParts are what counts of each coin's hours.
+const coinParts = `SELECT toString(source) AS source, source_id, argMin(p.coin_id, p.time) AS coin_id, toDateTime(toStartOfHour(p.time), 'UTC') AS at, min(p.time) AS time,
+	argMin(assumeNotNull(p.market_cap), p.time) AS value, argMin(ifNull(p.volume_24h, 0), p.time) AS volume, argMin(log_partition, p.time) AS part, argMin(log_offset, p.time) AS place
+	FROM coin_past AS p FINAL WHERE p.market_cap > 0 GROUP BY source, source_id, at`
+
+// defiParts are what counts of all of DeFi.
+const defiParts = `SELECT toString(source) AS source, '' AS source_id, '' AS coin_id, toDateTime(p.time, 'UTC') AS at, p.time AS time, assumeNotNull(p.total_tvl) AS value, toFloat64(0) AS volume,
+	log_partition AS part, log_offset AS place FROM defi_past AS p FINAL WHERE p.total_tvl > 0`
+
+// ReportedParts reads what the values of GlobalPast in (from, to] are made of, by hour, source and the source's id of the coin; if ofDefi those of DefiPast.
+func (r Reader) ReportedParts(ctx context.Context, ofDefi bool, from, to time.Time) ([]ReportedPart, error) {
+	parts := coinParts
+	if ofDefi {
+		parts = defiParts
+	}
+	found, err := history.Select(ctx, r.store, `SELECT source, source_id, coin_id, at, time, value, volume, part, place FROM (`+parts+`) WHERE at > ? AND at <= ? ORDER BY at, source, source_id`, []any{from, to}, partOf)
+	if err != nil {
+		return nil, fmt.Errorf("reading what was reported of the past: %w", err)
+	}
+	return found, nil
+}
+
+// NewestParts reads the newest that a source reported of each coin that it still reports, or of all of DeFi: what coverage compares with the newest total.
+func (r Reader) NewestParts(ctx context.Context, ofDefi bool, source string) ([]ReportedPart, error) {
+	parts := coinParts
+	if ofDefi {
+		parts = defiParts
+	}
+	found, err := history.Select(ctx, r.store, `SELECT source, source_id, coin_id, at, time, value, volume, part, place FROM (
+		SELECT *, max(at) OVER (PARTITION BY source_id) AS told, max(at) OVER () AS newest FROM (`+parts+`) WHERE source = ?
+	) WHERE at = told AND told > newest - toIntervalDay(2) ORDER BY source_id`, []any{source}, partOf)
+	if err != nil {
+		return nil, fmt.Errorf("reading the newest that was reported: %w", err)
+	}
+	return found, nil
+}
+
+// NewestTotal reads the newest total that was measured, USD: of the whole market, or what is locked in all of DeFi; and the end of its minute. The time is zero where there is none.
+func (r Reader) NewestTotal(ctx context.Context, ofDefi bool) (at time.Time, total float64, err error) {
+	statement := `SELECT time, total_market_cap FROM summaries WHERE total_market_cap > 0 ORDER BY time DESC, version DESC LIMIT 1`
+	if ofDefi {
+		statement = `SELECT time, total_tvl FROM defi WHERE total_tvl > 0 ORDER BY time DESC, version DESC LIMIT 1`
+	}
+	_, err = history.Select(ctx, r.store, statement, nil, func(rows driver.Rows) (struct{}, error) { return struct{}{}, rows.Scan(&at, &total) })
+	if err != nil {
+		return at, 0, fmt.Errorf("reading the newest total: %w", err)
+	}
+	return at.UTC(), total, nil
 }

@@ -26,8 +26,8 @@ class AsyncOperations:
         chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic},
         similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency},
         global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time},
-        sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or
-        symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
+        metric-coverage/{metric}/{granularity}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]],
+        defi/{field}, rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
         rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
         rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
         all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
