@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,7 +23,7 @@ import (
 
 // explained are requests whose answers hold numbers that name themselves, by the paths of the document.
 var explained = map[string]string{
-	"/api/v1/prices/{symbol}":         "/api/v1/prices/BTC?vs=eur",
+	"/api/v1/prices/{symbol}":         "/api/v1/prices/BTC?vs=eur&region=DE",
 	"/api/v1/coins/markets":           "/api/v1/coins/markets?per_page=2&sparkline=true",
 	"/api/v1/coins/{coinId}":          "/api/v1/coins/tether",
 	"/api/v1/global-stats/metrics":    "/api/v1/global-stats/metrics",
@@ -51,7 +52,7 @@ var explained = map[string]string{
 	"/api/v1/global-stats/metrics/ohlc/{metricType}":    "/api/v1/global-stats/metrics/ohlc/btc_dominance",
 	"/api/v1/global-stats/defi/history/{metricType}":    "/api/v1/global-stats/defi/history/lending_tvl",
 	"/api/v1/global-stats/defi/ohlc/{metricType}":       "/api/v1/global-stats/defi/ohlc/defi_tvl",
-	"/api/v1/prices":                                    "/api/v1/prices?symbols=BTC,USDT",
+	"/api/v1/prices":                                    "/api/v1/prices?symbols=BTC,USDT&vs=btc",
 	"/api/v1/prices/summary":                            "/api/v1/prices/summary",
 	"/api/v1/charts/{coinId}/current":                   "/api/v1/charts/bitcoin/current",
 	"/api/v1/rates/summary":                             "/api/v1/rates/summary",
@@ -220,10 +221,10 @@ func (d *demo) explainOnce(t *testing.T, number string) (status int, n *explaine
 	return response.StatusCode, &body.Data
 }
 
-var braces = regexp.MustCompile(`\{([\w.]+)\}`)
+var braces = regexp.MustCompile(`\{[\w.]+(?:\|\w+)?\}`)
 
 // numbersOf finds the numbers that an answer holds, by the names that its schema gives them: what is in braces is a field of the
-// same object, or of the nearest around it, with a dot a field of such a field; of a map's members {key} is the member's key, of a list of
+// same object, or of the nearest around it, with a dot a field of such a field, with a bar what is meant where there is none; of a map's members {key} is the member's key, of a list of
 // pairs {0} the first of a pair, of a list of numbers {left} how many follow.
 func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, found map[string]string) {
 	for _, one := range schema.AnyOf {
@@ -237,7 +238,7 @@ func numbersOf(schema *openapi3.Schema, value any, around []map[string]any, foun
 			}
 		}
 	case map[string]any:
-		if merged, is := v["intervals"].(float64); v["complete"] == false || is && merged > 1 { // a candle that has not closed, or several
+		if v["complete"] == false { // a candle that has not closed
 			return
 		}
 		inside := append(slices.Clip(around), v)
@@ -270,6 +271,9 @@ func namedNumber(schema *openapi3.Schema, value any, inside []map[string]any, fo
 	if _, is := value.(float64); !is || !named {
 		return
 	}
+	if merged, is := inside[len(inside)-1]["intervals"].(float64); is && merged > 1 && !strings.Contains(number, "{intervals|") {
+		return // several intervals, of which the name holds the first alone
+	}
 	origin := inside[len(inside)-1]["origin"]
 	if metadata, is := inside[len(inside)-1]["metadata"].(map[string]any); is {
 		origin = metadata["origin"]
@@ -278,7 +282,8 @@ func namedNumber(schema *openapi3.Schema, value any, inside []map[string]any, fo
 		return // what a source reported afterwards is not explained
 	}
 	found[braces.ReplaceAllStringFunc(number, func(field string) string {
-		name, within, dotted := strings.Cut(strings.Trim(field, "{}"), ".")
+		path, absent, _ := strings.Cut(strings.Trim(field, "{}"), "|")
+		name, within, dotted := strings.Cut(path, ".")
 		for _, object := range slices.Backward(inside) {
 			value, ok := object[name]
 			if dotted && ok {
@@ -292,7 +297,7 @@ func namedNumber(schema *openapi3.Schema, value any, inside []map[string]any, fo
 				return fmt.Sprint(value)
 			}
 		}
-		return field
+		return cmp.Or(absent, field)
 	})] = number
 }
 

@@ -58,6 +58,14 @@ func venues() []views.Provider {
 	return list
 }
 
+func bySlug(list []views.Provider) map[string]views.Provider {
+	bySlug := make(map[string]views.Provider, len(list))
+	for _, p := range list {
+		bySlug[p.Slug] = p
+	}
+	return bySlug
+}
+
 // reading is what answers are made from: views, the tails that fill them, and the tables.
 type reading struct {
 	in         *instance.Instance
@@ -190,7 +198,7 @@ func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 	rated := query.Settled(u.yields.Settle, u.yieldTail.Waiting)
 	naming := symbols.New(u.catalog, u.priceCache, u.quotes, u.past, u.overrides)
 	explaining := explain.New(explain.Deps{Prices: u.priceCache, Catalog: u.catalog, Yields: u.yields, History: u.past, Log: u.log, Pegs: u.pegging.Statistics(), Currencies: u.pastCurrencies,
-		Candles: u.candles, RateCharts: u.rateCharts, Symbols: naming})
+		Candles: u.candles, RateCharts: u.rateCharts, Symbols: naming, Providers: bySlug(venues())})
 	return explaining.Inline(slices.Concat(
 		query.After(u.priced.Endpoints(), cataloged),
 		query.After(charts.New(u.priceCache, u.catalog, u.candles, u.yields, u.rateCharts).Endpoints(), rated, cataloged),

@@ -27,16 +27,16 @@ type Chart struct {
 // Point is the candle of an interval, or of several where there were too many.
 type Point struct {
 	Timestamp string  `json:"timestamp" format:"date-time" doc:"Start of the interval"`
-	Price     float64 `json:"price" explain:"candle/{coinId}/{resolution}/{timestamp}/close" doc:"Equal to close"`
-	Open      float64 `json:"open" explain:"candle/{coinId}/{resolution}/{timestamp}/open"`
-	High      float64 `json:"high" explain:"candle/{coinId}/{resolution}/{timestamp}/high"`
-	Low       float64 `json:"low" explain:"candle/{coinId}/{resolution}/{timestamp}/low"`
-	Close     float64 `json:"close" explain:"candle/{coinId}/{resolution}/{timestamp}/close"`
-	Volume    float64 `json:"volume" explain:"candle/{coinId}/{resolution}/{timestamp}/volume" doc:"Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues"`
-	VolumeUSD float64 `json:"volumeUsd" explain:"candle/{coinId}/{resolution}/{timestamp}/volumeUsd" doc:"The same in USD, at the price of each trade"`
-	Trades    *uint64 `json:"trades,omitempty" explain:"candle/{coinId}/{resolution}/{timestamp}/trades" doc:"Absent if part of the volume is from the venues' candles, which have no number of trades"`
+	Price     float64 `json:"price" explain:"candles/{coinId}/{resolution}/{timestamp}/{intervals|1}/close" doc:"Equal to close"`
+	Open      float64 `json:"open" explain:"candles/{coinId}/{resolution}/{timestamp}/{intervals|1}/open"`
+	High      float64 `json:"high" explain:"candles/{coinId}/{resolution}/{timestamp}/{intervals|1}/high"`
+	Low       float64 `json:"low" explain:"candles/{coinId}/{resolution}/{timestamp}/{intervals|1}/low"`
+	Close     float64 `json:"close" explain:"candles/{coinId}/{resolution}/{timestamp}/{intervals|1}/close"`
+	Volume    float64 `json:"volume" explain:"candles/{coinId}/{resolution}/{timestamp}/{intervals|1}/volume" doc:"Traded amount of the coin at the accepted venues in closed minutes; if backfilled, at all backfilled venues"`
+	VolumeUSD float64 `json:"volumeUsd" explain:"candles/{coinId}/{resolution}/{timestamp}/{intervals|1}/volumeUsd" doc:"The same in USD, at the price of each trade"`
+	Trades    *uint64 `json:"trades,omitempty" explain:"candles/{coinId}/{resolution}/{timestamp}/{intervals|1}/trades" doc:"Absent if part of the volume is from the venues' candles, which have no number of trades"`
 	Complete  bool    `json:"complete" doc:"Whether every minute has closed with a price or is covered by the venues' candles; false for the current interval. A complete live candle never changes; one with another origin than live changes only if more of its interval is backfilled: from another venue, with a missing exchange rate, or with missing minutes"`
-	Intervals int     `json:"intervals,omitempty" doc:"Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained"`
+	Intervals int     `json:"intervals,omitempty" doc:"Number of intervals that were merged into the point, where there were too many; absent for one"`
 	Origin    string  `json:"origin" enum:"live,backfill,import,mixed" doc:"live: from published prices; backfill: from the venues' candles, which have no number of trades; import: from such candles that were all imported from files; mixed: from published prices and others"`
 }
 

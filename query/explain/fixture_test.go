@@ -65,6 +65,9 @@ type fixture struct {
 	clocked bool
 }
 
+// american is a venue that serves one country.
+var american = views.Provider{Slug: "coinbase", Name: "Coinbase", Serves: []string{"US"}}
+
 func newFixture(t testing.TB) *fixture {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "euro-coin,EURC,EURC,4,stablecoin,EUR,")
 	w := &fixture{Fixture: querytest.NewFixture(t, coins), reach: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"},
@@ -113,13 +116,13 @@ func newFixture(t testing.TB) *fixture {
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	naming := symbols.New(w.Catalog, w.Prices, w.Rates, past, schemas.NewSymbolOverrides())
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
-		Currencies: currencies, Candles: candles, RateCharts: rateCharts, Symbols: naming})
+		Currencies: currencies, Candles: candles, RateCharts: rateCharts, Symbols: naming, Providers: map[string]views.Provider{american.Slug: american}})
 	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, pastCoins, past)
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), naming.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
 		w.listed.Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),
 		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
-		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), past, nil).Endpoints(), globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, log, past), Coins: pastCoins, Sources: currencies}, past).Endpoints())))
+		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, currencies), past, []views.Provider{american}).Endpoints(), globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, log, past), Coins: pastCoins, Sources: currencies}, past).Endpoints())))
 	return w
 }
 

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -170,7 +171,8 @@ type numbers struct {
 	seen     map[string]bool
 }
 
-var braces = regexp.MustCompile(`\{([\w.]+)\}`)
+// braces are the parts of a name that an answer has, each with what is meant where it has none.
+var braces = regexp.MustCompile(`\{[\w.]+(?:\|\w+)?\}`)
 
 // textOf writes a value as a name has it: a time has no exponent.
 func textOf(value any) string {
@@ -185,7 +187,7 @@ func textOf(value any) string {
 const memberKey, pairFirst, itemsLeft = "key", "0", "left"
 
 // walk finds the numbers of a value: what a name has in braces is a field of the same object, or of the nearest around it, with a dot a field
-// of such a field; of a map's members {key} is the member's key, of a list of pairs {0} the first of a pair, of a list of numbers
+// of such a field, with a bar what is meant where there is none; of a map's members {key} is the member's key, of a list of pairs {0} the first of a pair, of a list of numbers
 // {left} how many follow.
 func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) {
 	if schema.Ref != "" {
@@ -202,7 +204,7 @@ func (n *numbers) walk(schema *huma.Schema, value any, around []map[string]any) 
 			}
 		}
 	case map[string]any:
-		if merged, is := v["intervals"].(float64); v["complete"] == false || is && merged > 1 { // a candle that has not closed, or several
+		if v["complete"] == false { // a candle that has not closed
 			return
 		}
 		inside := append(slices.Clip(around), v)
@@ -249,16 +251,23 @@ func reportedAfterwards(number string, around map[string]any) bool {
 	return strings.HasPrefix(number, "rate-history/") && origin == string(schemas.OriginBackfill)
 }
 
+// merged means that a number is of several intervals of a chart, and its name holds the first of them alone.
+func merged(number string, of map[string]any) bool {
+	intervals, is := of["intervals"].(float64)
+	return is && intervals > 1 && !strings.Contains(number, "{intervals|")
+}
+
 // addNamed adds a number by its name, whose parts in braces are found inside.
 func (n *numbers) addNamed(number string, value any, inside []map[string]any) {
 	if _, numeric := value.(float64); !numeric {
 		return
 	}
-	if reportedAfterwards(number, inside[len(inside)-1]) {
+	if of := inside[len(inside)-1]; reportedAfterwards(number, of) || merged(number, of) {
 		return
 	}
 	number = braces.ReplaceAllStringFunc(number, func(field string) string {
-		name, within, dotted := strings.Cut(strings.Trim(field, "{}"), ".")
+		path, absent, _ := strings.Cut(strings.Trim(field, "{}"), "|")
+		name, within, dotted := strings.Cut(path, ".")
 		for _, object := range slices.Backward(inside) {
 			value, ok := object[name]
 			if dotted && ok {
@@ -269,7 +278,7 @@ func (n *numbers) addNamed(number string, value any, inside []map[string]any) {
 				return textOf(value)
 			}
 		}
-		return field
+		return cmp.Or(absent, field)
 	})
 	if !n.seen[number] {
 		n.found, n.seen[number] = append(n.found, number), true

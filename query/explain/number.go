@@ -21,8 +21,10 @@ type form struct {
 // forms are all families, by the first word of their names.
 var forms = map[string]form{
 	"price":       {"price/{coin}[/{field}]", "Price of a coin in USD; or " + strings.Join(priceFieldNames()[1:], ", ") + " of it", 2, 3},
+	priceInForm:   {priceInForm + "/{currency}/{region or all}/{coin}[/{field}]", "The same in a currency or a coin that prices can be stated in (vs), of the venues that serve a country or of all", 4, 5},
 	"market":      {"market/{coin}/{field}", "Numeric field of a coin's row: " + strings.Join(marketFieldNames(), ", "), 3, 3},
 	"candle":      {"candle/{coin}/{interval}/{start}[/{field}]", "Closed candle: interval 1m, 5m, 15m, 1h, 4h or 1d; start as 2026-01-31T12:00:00Z; field open, high, low, close (default), volume, volumeUsd or trades", 4, 5},
+	candlesForm:   {candlesForm + "/{coin}/{interval}/{start}/{intervals}/{field}", "Point of a chart that was merged of several intervals (5m, 1h or 1d), by the start of the first and how many with a price they are; fields as of a candle", 6, 6},
 	"chart-point": {"chart-point/{coin}/{interval}/{start}", "Point of a chart or a price history, by the start of its interval: the last price in it, up to now; interval 5m, 1h or hourly, 1d or daily", 4, 4},
 	"chart":       {"chart/{coin}/{interval}/{from}/{until}/{field}", "What the price of a coin did in the intervals (5m, 1h or 1d) from the start of one until a second: " + strings.Join(chartFieldNames(), ", "), 6, 6},
 	"sparkline":   {"sparkline/{coin}/{until}/{left}", "Number of the sparkline of a coin's row, by sparklineUntil and how many numbers follow it: the close of an hour, the last one the price of the row", 4, 4},
@@ -60,7 +62,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", "market", "candle", "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", coverageForm, "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm, "symbol", "symbol-mapping"}
+var ordered = []string{"price", priceInForm, "market", "candle", candlesForm, "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", coverageForm, "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm, "symbol", "symbol-mapping"}
 
 // namesOf are the names of the numbers of a family.
 func namesOf[T any](fields []T, name func(T) string) []string {

@@ -106,6 +106,8 @@ type Deps struct {
 	// Candles are what charts are drawn of, RateCharts what those of yields are.
 	Candles    *views.Candles
 	RateCharts *views.RateCharts
+	// Providers are venues by their slugs, for the countries that they serve.
+	Providers map[string]views.Provider
 	// Symbols decide which coin a symbol means.
 	Symbols Symbols
 }
@@ -305,6 +307,12 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 			return nil, err
 		}
 		return w.priceNamed(ctx, coin, name, parts, depth)
+	case priceInForm:
+		coin, err := w.coin(name, parts, 3)
+		if err != nil {
+			return nil, err
+		}
+		return w.priceIn(ctx, coin, name, parts, depth)
 	case "market":
 		coin, err := w.coin(name, parts, 1)
 		if err != nil {
@@ -321,6 +329,12 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 			return nil, err
 		}
 		return w.candleNamed(ctx, coin, name, parts, depth)
+	case candlesForm:
+		coin, err := w.coin(name, parts, 1)
+		if err != nil {
+			return nil, err
+		}
+		return w.candleRun(ctx, coin, name, parts, depth)
 	case "chart-point":
 		coin, err := w.coin(name, parts, 1)
 		if err != nil {

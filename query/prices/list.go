@@ -24,7 +24,7 @@ type ListEntry struct {
 	Symbol       string              `json:"symbol" doc:"Symbol of the coin, upper case"`
 	CoinID       string              `json:"coinId"`
 	PriceUSD     float64             `json:"priceUsd" explain:"price/{coinId}" doc:"USD"`
-	Price        *float64            `json:"price,omitempty" explain:"price/{coinId}" doc:"In the currency vs; absent if its exchange rate is unknown"`
+	Price        *float64            `json:"price,omitempty" explain:"price-in/{vs}/all/{coinId}" doc:"In the currency vs; absent if its exchange rate is unknown"`
 	Vs           string              `json:"vs" doc:"Currency of price, lower case"`
 	PriceSource  string              `json:"priceSource" example:"median" doc:"median: computed from venues; else the reference source of the price, if no venue provides one"`
 	UpdatedAt    string              `json:"updatedAt" format:"date-time" doc:"The evaluated second, or the time of the price of priceSource"`

@@ -11,19 +11,19 @@ import (
 type Aggregated struct {
 	Symbol     string  `json:"symbol" example:"BTC" doc:"Symbol of the coin, upper case"`
 	CoinID     string  `json:"coinId" example:"bitcoin"`
-	Price      float64 `json:"price" explain:"price/{coinId}" doc:"The median over the accepted providers, or the price of priceSource; in USD unless vs is given"`
-	Providers  int     `json:"providers" explain:"price/{coinId}/providers" doc:"Number of accepted providers; 0 if priceSource is not median"`
-	Min        float64 `json:"min" explain:"price/{coinId}/min" doc:"Lowest accepted price, in the currency of the price; equal to price if priceSource is not median"`
-	Max        float64 `json:"max" explain:"price/{coinId}/max" doc:"Highest accepted price, in the currency of the price; equal to price if priceSource is not median"`
-	Median     float64 `json:"median" explain:"price/{coinId}" doc:"Equal to price"`
+	Price      float64 `json:"price" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}" doc:"The median over the accepted providers, or the price of priceSource; in USD unless vs is given"`
+	Providers  int     `json:"providers" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}/providers" doc:"Number of accepted providers; 0 if priceSource is not median"`
+	Min        float64 `json:"min" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}/min" doc:"Lowest accepted price, in the currency of the price; equal to price if priceSource is not median"`
+	Max        float64 `json:"max" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}/max" doc:"Highest accepted price, in the currency of the price; equal to price if priceSource is not median"`
+	Median     float64 `json:"median" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}" doc:"Equal to price"`
 	Timestamp  string  `json:"timestamp" format:"date-time" doc:"The evaluated second, or the time of the price of priceSource"`
-	Rejected   int     `json:"rejected" explain:"price/{coinId}/rejected" doc:"Number of rejected providers"`
-	Confidence float64 `json:"confidence,omitempty" explain:"price/{coinId}/confidence" doc:"Half width of the confidence interval, in the currency of the price; absent if priceSource is not median"`
+	Rejected   int     `json:"rejected" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}/rejected" doc:"Number of rejected providers"`
+	Confidence float64 `json:"confidence,omitempty" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}/confidence" doc:"Half width of the confidence interval, in the currency of the price; absent if priceSource is not median"`
 	// Score is nil where it is not known.
-	Score       *float64 `json:"score,omitempty" explain:"price/{coinId}/score" minimum:"0" maximum:"1" doc:"0 to 1; absent if priceSource is not median"`
+	Score       *float64 `json:"score,omitempty" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}/score" minimum:"0" maximum:"1" doc:"0 to 1; absent if priceSource is not median"`
 	Source      string   `json:"source" doc:"The accepted provider nearest to the price, or priceSource if that is not median"`
 	PriceSource string   `json:"priceSource" example:"median" doc:"median: computed from venues; else the reference source of the price, if no venue provides one"`
-	Volume24h   *float64 `json:"volume24h,omitempty" explain:"price/{coinId}/volume24h" doc:"Sum over the accepted providers, or as reported by the reference source, in the currency of the price"`
+	Volume24h   *float64 `json:"volume24h,omitempty" explain:"price-in/{vs|usd}/{meta.region|all}/{coinId}/volume24h" doc:"Sum over the accepted providers, or as reported by the reference source, in the currency of the price"`
 	IsStale     bool     `json:"isStale" doc:"Older than 30 s by the server's clock (reference sources: 15 minutes), or retained for the given reason"`
 	IsCritical  bool     `json:"isCritical" doc:"Older than two hours"`
 	Reason      string   `json:"reason,omitempty" doc:"Why the last price was retained: no_fresh_inputs or no_consensus"`

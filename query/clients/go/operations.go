@@ -21,13 +21,15 @@ type ExplainNumberOptions struct {
 
 // ExplainNumber asks GET /api/v1/explain/{number}. Why a number is what it is. A tree of numbers with the method, the inputs and,
 // where it was computed again from records of the log, whether that gave the same number; its leaves name records of the log. Fields
-// of other answers name their number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field},
-// candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start}, chart/{coin}/{interval}/{from}/{until}/{field},
-// sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic}, similarity/{coin}/{coin}, peg/{coin}[/{field}],
-// peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field}, category/{category}/{field},
-// movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time}, metric-coverage/{metric}/{granularity}/{time},
-// sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field}, rate/{provider}/{category}/{pool or symbol},
-// rate-term/{term}/{provider}/{category}/{pool or symbol}, rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
+// of other answers name their number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}],
+// price-in/{currency}/{region or all}/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}],
+// candles/{coin}/{interval}/{start}/{intervals}/{field}, chart-point/{coin}/{interval}/{start},
+// chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic},
+// similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency}, global/{field},
+// category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time},
+// metric-coverage/{metric}/{granularity}/{time}, sentiment/{ranks}/{field}, fear-greed[/computed[/{component}]], defi/{field},
+// rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
+// rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
 // rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
 // all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
 // rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field},

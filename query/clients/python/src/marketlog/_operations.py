@@ -21,8 +21,9 @@ class Operations:
     def explain_number(self, number: str, *, as_of: str | datetime | None = None, depth: int | None = None) -> types.ExplainBody:
         """Why a number is what it is. A tree of numbers with the method, the inputs and, where it was computed again from records
         of the log, whether that gave the same number; its leaves name records of the log. Fields of other answers name their
-        number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}], market/{coin}/{field},
-        candle/{coin}/{interval}/{start}[/{field}], chart-point/{coin}/{interval}/{start},
+        number in `x-explain`. It is counted as a chart. Forms: price/{coin}[/{field}], price-in/{currency}/{region or
+        all}/{coin}[/{field}], market/{coin}/{field}, candle/{coin}/{interval}/{start}[/{field}],
+        candles/{coin}/{interval}/{start}/{intervals}/{field}, chart-point/{coin}/{interval}/{start},
         chart/{coin}/{interval}/{from}/{until}/{field}, sparkline/{coin}/{until}/{left}, developer/{coin}/{statistic},
         similarity/{coin}/{coin}, peg/{coin}[/{field}], peg-point/{coin}/{time}[/price], fiat/{currency}, vs/{currency},
         global/{field}, category/{category}/{field}, movers/{ranks}/{minVolume}/{field}, metric/{metric}/{time},

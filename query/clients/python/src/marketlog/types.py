@@ -64,9 +64,7 @@ class ChartsClosedCandle(TypedDict):
     high: float
     """Highest value of the interval"""
     intervals: NotRequired[int]
-    """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
-    are explained
-    """
+    """Number of intervals that were merged into the point, where there were too many; absent for one"""
     low: float
     """Lowest value of the interval"""
     open: float
@@ -171,9 +169,7 @@ class ChartsPoint(TypedDict):
     high: float
     """Highest value of the interval"""
     intervals: NotRequired[int]
-    """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
-    are explained
-    """
+    """Number of intervals that were merged into the point, where there were too many; absent for one"""
     low: float
     """Lowest value of the interval"""
     open: float
