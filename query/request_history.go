@@ -97,6 +97,30 @@ func (r *Request) HistoryIntervals(intervals int, step time.Duration, param stri
 	return most
 }
 
+// HistoryFromAsOf is HistoryFrom of an answer as of an instant: what the plan allowed then, as far as it still does now, by whole days.
+func (r *Request) HistoryFromAsOf(from time.Time, param string, at time.Time) time.Time {
+	oldest := at.UTC().AddDate(0, 0, -r.Plan.HistoryDays)
+	if now := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays).Truncate(24 * time.Hour); oldest.Before(now) {
+		oldest = now
+	}
+	if !from.Before(oldest) {
+		return from
+	}
+	r.clamp(param, int64(at.Sub(oldest)/(24*time.Hour)))
+	return oldest
+}
+
+// HistoryIntervalsAsOf is HistoryIntervals of an answer as of an instant: those that the plan allowed then, as far as it still does now.
+func (r *Request) HistoryIntervalsAsOf(intervals int, step time.Duration, param string, at time.Time) int {
+	most := int((time.Duration(r.Plan.HistoryDays)*24*time.Hour - r.Now.UTC().Truncate(step).Sub(at.UTC().Truncate(step))) / step)
+	if intervals <= most {
+		return intervals
+	}
+	most = max(most, 0)
+	r.clamp(param, int64(time.Duration(most)*step/(24*time.Hour)))
+	return most
+}
+
 // withinPlan refuses times of Planned parameters from before what the caller's plan allows. Where one instant is asked for, another
 // one would be another answer, so it is not cut.
 func (r *Request) withinPlan() error {

@@ -253,7 +253,7 @@ var Topics = []Topic{
 		Holds:     "how far each process that answers had read, for `asOf`",
 		Retention: 7 * day, EmbeddedBytes: 16 * mebibyte, NearBytes: 2 * mebibyte, Archive: ArchiveBudget, Clockless: true,
 		Tables: []Table{filled("served_prices").byDay(7), filled("served_minutes"), filled("served_topics"), filled("served_sources").byMonth(90),
-			filled("served_pegs").byDay(7), filled("served_candles").byDay(7), filled("served_figures").byDay(7)},
+			filled("served_pegs").byDay(7), filled("served_candles").byDay(7), filled("served_figures").byDay(7), filled("served_series")},
 	},
 	{
 		Name: TopicRestatements, Partitions: 1, Key: "none", New: record[eventsv1.RestatementRecord],

@@ -22,6 +22,8 @@ var servedPaths = []string{
 	"/api/v1/global-stats/defi/lending", "/api/v1/global-stats/defi/staking", "/api/v1/global-stats/defi/borrowing",
 	"/api/v1/coins/markets?per_page=20", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=5", "/api/v1/coins/top?limit=10", "/api/v1/coins/trending?limit=5",
 	"/api/v1/coins/bitcoin/market-data", "/api/v1/global-stats/movers?limit=3", "/api/v1/global-stats/fear-greed", "/api/v1/global-stats/summary",
+	"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates", "/api/v1/rates/history?platform=aave-v3&country=DE&product=lending-rates", "/api/v1/charts/ethereum/rates/staking?timeframe=1h",
+	"/api/v1/charts/ethereum/rates/lending?timeframe=24h", "/api/v1/rates/ETH/history?to=2100-01-01T00:00:00Z&limit=20&from=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339),
 }
 
 // servedAnswer is what was answered between two instants of this machine's clock, which is the demo's too.
@@ -91,17 +93,21 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 	t.Logf("%d answers of the past took %s in the median, %s at most", len(took), took[len(took)/2], took[len(took)-1])
 
 	for path, want := range map[string]string{
-		"/api/v1/prices/BTC?asOf=2025-01-01T00:00:00Z":         "410 AGED_OUT availableFrom",
-		"/api/v1/prices?symbols=btc&asOf=2025-01-01T00:00:00Z": "410 AGED_OUT availableFrom",
-		"/api/v1/prices/BTC/explain?asOf=2025-01-01T00:00:00Z": "410 AGED_OUT availableFrom",
-		"/api/v1/prices/BTC?asOf=2261-01-01T00:00:00Z":         "400 VALIDATION_ERROR",
-		"/api/v1/fiat/eur?asOf=2025-01-01T00:00:00Z":           "410 AGED_OUT availableFrom",
-		"/api/v1/rates/eth?asOf=2025-01-01T00:00:00Z":          "410 AGED_OUT availableFrom",
-		"/api/v1/global-stats/defi?asOf=2025-01-01T00:00:00Z":  "410 AGED_OUT availableFrom",
-		"/api/v1/rates?asOf=" + answers[0].at():                "400 NOT_SUPPORTED category",
-		"/api/v1/coins/recent?asOf=" + answers[0].at():         "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
-		"/api/v1/coins/top?asOf=2025-01-01T00:00:00Z":          "410 AGED_OUT availableFrom",
-		"/api/v1/prices/summary?asOf=" + answers[0].at():       "400 VALIDATION_ERROR /api/v1/coins/{coinId}/markets",
+		"/api/v1/prices/BTC?asOf=2025-01-01T00:00:00Z":                                                   "410 AGED_OUT availableFrom",
+		"/api/v1/prices?symbols=btc&asOf=2025-01-01T00:00:00Z":                                           "410 AGED_OUT availableFrom",
+		"/api/v1/prices/BTC/explain?asOf=2025-01-01T00:00:00Z":                                           "410 AGED_OUT availableFrom",
+		"/api/v1/prices/BTC?asOf=2261-01-01T00:00:00Z":                                                   "400 VALIDATION_ERROR",
+		"/api/v1/fiat/eur?asOf=2025-01-01T00:00:00Z":                                                     "410 AGED_OUT availableFrom",
+		"/api/v1/rates/eth?asOf=2025-01-01T00:00:00Z":                                                    "410 AGED_OUT availableFrom",
+		"/api/v1/global-stats/defi?asOf=2025-01-01T00:00:00Z":                                            "410 AGED_OUT availableFrom",
+		"/api/v1/rates/ETH/history?asOf=2025-01-01T00:00:00Z":                                            "410 AGED_OUT availableFrom",
+		"/api/v1/charts/ethereum/rates/lending?asOf=2025-01-01T00:00:00Z":                                "410 AGED_OUT availableFrom",
+		"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates&asOf=2025-01-01T00:00:00Z": "410 AGED_OUT availableFrom",
+		"/api/v1/rates/ETH/history?category=price&asOf=" + answers[0].at():                               "400 NOT_SUPPORTED category",
+		"/api/v1/rates?asOf=" + answers[0].at():                                                          "400 NOT_SUPPORTED category",
+		"/api/v1/coins/recent?asOf=" + answers[0].at():                                                   "400 VALIDATION_ERROR /api/v1/coins/top",
+		"/api/v1/coins/top?asOf=2025-01-01T00:00:00Z":                                                    "410 AGED_OUT availableFrom",
+		"/api/v1/prices/summary?asOf=" + answers[0].at():                                                 "400 VALIDATION_ERROR /api/v1/coins/top",
 	} {
 		status, body, err := d.ask(path)
 		if words := strings.Fields(want); err != nil || !holdsAll(words, status, excerpt(body)) {

@@ -76,6 +76,7 @@ type reading struct {
 	catalog    *views.Catalog
 	yields     *views.YieldStore
 	rateCharts *views.RateCharts
+	pastYields *views.PastYields
 	candles    *views.Candles
 	keys       *keys.Table
 	defi       *views.DefiStore
@@ -102,7 +103,8 @@ func newReading(in *instance.Instance, store *history.Store, pepper []byte) (*re
 	r.defi.RememberBy(in.Clock.Now, steps)
 	r.candles = views.NewCandles(r.priceCache, r.past)
 	r.candles.RememberBy(in.Clock.Now, steps, r.past)
-	r.rateCharts = views.NewRateCharts(r.yields, r.past)
+	r.rateCharts, r.pastYields = views.NewRateCharts(r.yields, r.past), views.NewPastYields(r.yields, r.log, r.past)
+	r.rateCharts.RememberBy(in.Clock.Now, steps, r.past, r.pastYields)
 	var err error
 	r.keys, err = keys.NewTable(pepper, r.keysTail.Waiting)
 	return r, err
@@ -203,7 +205,7 @@ func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 		query.After(u.priced.Endpoints(), cataloged),
 		query.After(charts.New(u.priceCache, u.catalog, u.candles, u.yields, u.rateCharts).Endpoints(), rated, cataloged),
 		query.After(yields.New(u.yields, u.priceCache, u.catalog, u.past, yields.Served{
-			Yields: views.NewPastYields(u.yields, u.log, u.past), Rows: u.pastRows, Prices: u.past}, u.rateCharts, u.providing, venues()).Endpoints(), rated, cataloged),
+			Yields: u.pastYields, Rows: u.pastRows, Prices: u.past}, u.rateCharts, u.providing, venues()).Endpoints(), rated, cataloged),
 		query.After(u.describing.Endpoints(), cataloged, rated),
 		query.After(u.market.Endpoints(), cataloged),
 		query.After(globalstats.NewDefi(u.catalog, u.defi, views.NewPastDefi(u.defi, u.log, u.past), u.past).Endpoints(), u.defiTail.Waiting),
@@ -235,6 +237,7 @@ func (u *units) run(ctx context.Context, g *errgroup.Group, afterFresh func(func
 	afterFresh(u.describing.Run)
 	afterFresh(u.pegging.Statistics().Run)
 	afterFresh(u.candles.Run)
+	afterFresh(u.rateCharts.Run)
 	g.Go(func() error { return u.market.Run(ctx, u.in.Log) })
 	g.Go(func() error { return u.currencies.Run(ctx, u.in.Log) })
 }

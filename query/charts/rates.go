@@ -72,7 +72,8 @@ func (u *Unit) rates() query.Endpoint {
 		Params: []query.Param{coinParam,
 			{Name: "category", In: query.Path, Kind: query.Text, Required: true, Allowed: schemas.RateCategories, Example: schemas.RateLending, Doc: "Category of the yields."},
 			timeframeParam, formatParam,
-			{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}},
+			{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."},
+			ratesAsOfParam},
 		Body: RateChartBody{}, NotFound: true, Class: limits.Charts, Handle: u.getRates,
 	}
 }
@@ -83,21 +84,20 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 		return query.Answer{}, u.unknown(r.Text("coinId"))
 	}
 	frame := named(r.Text("timeframe"))
-	read, err := u.charted.Read(ctx, views.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")),
-		Step: frame.step, Intervals: r.HistoryIntervals(frame.intervals, frame.step, "timeframe")}, r.Now)
+	chart := views.RateChart{CoinID: coin.ID, Category: r.Text("category"), Provider: strings.ToLower(r.Text("provider")), Step: frame.step}
+	read, yields, at, err := u.readRates(ctx, r, chart, frame)
 	if err != nil {
 		return query.Answer{}, fmt.Errorf("reading the rates of %s: %w", coin.ID, err)
 	}
-	if name := r.Text("provider"); name != "" && len(read.Series) == 0 && !u.knows(name) {
+	if name := r.Text("provider"); name != "" && len(read.Series) == 0 && !knows(yields, name) {
 		return query.Answer{}, query.NotFound("no provider has the slug %q", strings.ToValidUTF8(name, "�"))
 	}
-	open := r.Now.UTC().Truncate(frame.step)
-	body := RateChartBody{Data: drawRates(views.MedianRates(read.Series), open, read.Until, r.Text("format"))}
-	if body.Data.Provider = strings.ToLower(strings.Clone(r.Text("provider"))); body.Data.Provider == "" {
+	body := RateChartBody{Data: drawRates(views.MedianRates(read.Series), at.UTC().Truncate(frame.step), read.Until, r.Text("format"))}
+	if body.Data.Provider = strings.Clone(chart.Provider); body.Data.Provider == "" {
 		body.Data.Provider = views.AllProviders
 	}
 	body.Data.CoinID, body.Data.Category, body.Data.Timeframe, body.Data.Resolution = coin.ID, r.Text("category"), frame.name, frame.resolution
-	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(u.yieldStore.Snapshot().Time), Clamped: r.Clamped()}
+	body.Meta.Meta = query.Meta{Count: body.Data.Stats.TotalPoints, LastUpdated: query.FormatTime(yields.Time), Clamped: r.Clamped()}
 	if body.Meta.Count == 0 {
 		body.Meta.Reason = "no_rates"
 	}
@@ -106,11 +106,29 @@ func (u *Unit) getRates(ctx context.Context, r *query.Request) (query.Answer, er
 	return answer, err
 }
 
+// readRates reads a chart of a timeframe, as far as the plan allows, of the yields that are served, or were at the instant that is asked for.
+func (u *Unit) readRates(ctx context.Context, r *query.Request, chart views.RateChart, frame timeframe) (read views.RateReading, yields *views.RateSnapshot, at time.Time, err error) {
+	at, past := r.Time("asOf")
+	if !past {
+		yields, chart.Intervals = u.yieldStore.Snapshot(), r.HistoryIntervals(frame.intervals, frame.step, "timeframe")
+		read, err = u.charted.Read(ctx, chart, yields, r.Now)
+		return read, yields, r.Now, err
+	}
+	current, tables, err := u.charted.ServedAt(ctx, at)
+	if err != nil {
+		return read, nil, at, query.FaultOfPast(err, at)
+	}
+	chart.Intervals = r.HistoryIntervalsAsOf(frame.intervals, frame.step, "timeframe", at)
+	read, err = u.charted.AsOf(ctx, chart, current.RateSnapshot, tables, at)
+	return read, current.RateSnapshot, at, query.FaultOfPast(err, at)
+}
+
+var ratesAsOfParam = query.AsOfParam("Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now. Default: now.")
+
 // knows reports whether a provider has rates, of whatever coin, or had.
-func (u *Unit) knows(provider string) bool {
-	yieldStore := u.yieldStore.Snapshot()
-	return yieldStore.Projects[strings.ToLower(provider)] != nil ||
-		slices.ContainsFunc(yieldStore.Entries, func(e *eventsv1.RateEntry) bool { return strings.EqualFold(e.Provider, provider) })
+func knows(yields *views.RateSnapshot, provider string) bool {
+	return yields.Projects[strings.ToLower(provider)] != nil ||
+		slices.ContainsFunc(yields.Entries, func(e *eventsv1.RateEntry) bool { return strings.EqualFold(e.Provider, provider) })
 }
 
 func drawRates(line []views.MedianRate, open, until time.Time, format string) (c RateChart) {

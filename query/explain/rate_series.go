@@ -129,7 +129,8 @@ func (w *work) rateLine(ctx context.Context, l rateLine, field string) (map[stri
 	}
 	holds := w.ratesHold(l)
 	back := int(w.now.UTC().Truncate(l.step).Sub(l.start) / l.step)
-	read, err := w.RateCharts.Read(ctx, views.RateChart{CoinID: l.coinID, Category: l.category, Provider: l.provider, Step: l.step, Intervals: back + int(holds/l.step) + 2}, w.now)
+	read, err := w.RateCharts.Read(ctx, views.RateChart{CoinID: l.coinID, Category: l.category, Provider: l.provider, Step: l.step, Intervals: back + int(holds/l.step) + 2},
+		w.Yields.Snapshot(), w.now)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ const asOfDoc = "Point in time. The answer that was given then, with its age as 
 
 var (
 	asOfParam     = query.AsOfParam(asOfDoc + ". Default: now.")
+	asOfPastParam = query.AsOfParam(asOfDoc + "; not for category price. Default: now.")
 	asOfListParam = query.AsOfParam(asOfDoc + "; needs a category other than price. Default: now.")
 )
 
@@ -53,6 +54,32 @@ func (u *Unit) getBySymbolAsOf(ctx context.Context, r *query.Request, asOf time.
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
 	return answer, err
+}
+
+// moment is when a history is asked for, and what there was of yields then.
+type moment struct {
+	at    time.Time
+	past  bool // at is in the past
+	index *index
+	// tables are what series were read from then.
+	tables views.ServedSeries
+}
+
+// moment is that of a request.
+func (u *Unit) moment(ctx context.Context, r *query.Request) (m moment, err error) {
+	if m.at, m.past = r.Time("asOf"); !m.past {
+		m.at = r.Now
+		if m.index, err = u.index(r.Now); err == nil {
+			m.tables, err = u.charts.Tables(ctx, r.Now)
+		}
+		return m, err
+	}
+	current, tables, err := u.charts.ServedAt(ctx, m.at)
+	if err != nil {
+		return m, query.FaultOfPast(err, m.at)
+	}
+	m.index, m.tables = u.indexOf(current, u.catalog.Snapshot().Coins), tables
+	return m, nil
 }
 
 // listAsOf answers for several coins as of an instant, with what encode makes of the rates that counted then.

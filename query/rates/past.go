@@ -113,11 +113,12 @@ func (u *Unit) past() query.Endpoint {
 		Summary:     "Yield history of a coin",
 		Description: "Single reports for up to 30 days, hourly up to 90 days, daily beyond. Where nothing was recorded live, history read from the source (metadata.origin is backfill). The plan limits the range: it is then shortened and meta.clamped is set. Without a category: lending, staking and borrowing.",
 		Params: []query.Param{symbolParam,
-			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "Number of days back."},
+			{Name: "days", Kind: query.Integer, Default: defaultDays, Min: 1, Max: maxDays, Doc: "Days back."},
 			categoryParam, providerParam,
 			{Name: "from", Kind: query.Time, Example: "2026-01-31T00:00:00Z", Doc: "Start of the range, instead of days."},
 			{Name: "to", Kind: query.Time, Example: "2026-02-28T00:00:00Z", Doc: "End of the range, instead of now."},
-			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "30", Min: 1, Max: maxHistory, Doc: "Maximum number of entries; the newest are returned."}},
+			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "30", Min: 1, Max: maxHistory, Doc: "Maximum number of entries; the newest are returned."},
+			asOfPastParam},
 		Body: PastBody{}, NotFound: true, Handle: u.getPast,
 	}
 }
@@ -129,11 +130,11 @@ type window struct {
 	granularity string
 }
 
-// lookBack reads the window of a request, as far as its plan allows.
-func lookBack(r *query.Request) (w window, err error) {
+// lookBack reads the window of a request that is made, or as of, a moment, as far as its plan allows.
+func lookBack(r *query.Request, m moment) (w window, err error) {
 	var given bool
 	if w.to, given = r.Time("to"); !given {
-		w.to = r.Now
+		w.to = m.at
 	}
 	if w.from, given = r.Time("from"); !given {
 		w.from = w.to.Add(-time.Duration(r.Integer("days")) * day)
@@ -142,11 +143,15 @@ func lookBack(r *query.Request) (w window, err error) {
 	if w.from.After(w.to) {
 		return w, query.Invalid("from", "must not be after to")
 	}
-	w.from = r.HistoryFrom(w.from, "days")
+	if m.past {
+		w.from = r.HistoryFromAsOf(w.from, "days", m.at)
+	} else {
+		w.from = r.HistoryFrom(w.from, "days")
+	}
 	if w.to.Before(w.from) {
 		w.to = w.from
 	}
-	switch back := r.Now.Sub(w.from); {
+	switch back := m.at.Sub(w.from); {
 	case back <= rawDays*day:
 		w.granularity = granularityRaw
 	case back <= hourlyDays*day:
@@ -158,15 +163,20 @@ func lookBack(r *query.Request) (w window, err error) {
 }
 
 func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, err := u.index(r.Now)
+	if _, past := r.Time("asOf"); past && r.Text("category") == categoryPrice {
+		return query.Answer{}, query.NotSupported("category", "how far the prices of exchanges were in the tables is not kept: with asOf take lending, staking or borrowing, or none; "+
+			"/api/v1/charts/{coinId} and /api/v1/prices have the prices of then")
+	}
+	m, err := u.moment(ctx, r)
 	if err != nil {
 		return query.Answer{}, err
 	}
+	ix := m.index
 	f, err := u.narrowed(ix, r)
 	if err != nil {
 		return query.Answer{}, err
 	}
-	w, err := lookBack(r)
+	w, err := lookBack(r, m)
 	if err != nil {
 		return query.Answer{}, err
 	}
@@ -175,7 +185,11 @@ func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, err
 		Data: Past{Symbol: f.coin.symbol, CoinID: f.coin.id, History: []PastEntry{}, Ambiguous: len(f.named.Others) > 0, Alternatives: f.named.Alternatives()},
 		Meta: PastMeta{Granularity: w.granularity, From: query.FormatTime(w.from.UnixNano()), To: query.FormatTime(w.to.UnixNano())},
 	}
-	points, since, err := u.readPast(ctx, &f, w, limit)
+	points, since, err := u.readPast(ctx, &f, m, w, limit)
+	if m.past && err == nil {
+		since, err = u.pastUnchanged(ctx, &f, m, w, since, r.Has("from"))
+		err = query.FaultOfPast(err, m.at)
+	}
 	if err != nil {
 		return query.Answer{}, fmt.Errorf("reading the history of rates of %s: %w", f.coin.id, err)
 	}
@@ -205,10 +219,13 @@ func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, err
 }
 
 // readPast reads one more than the limit, the newest first, and since when there is anything.
-func (u *Unit) readPast(ctx context.Context, f *filter, w window, limit int) (points []views.RatePoint, since time.Time, err error) {
+func (u *Unit) readPast(ctx context.Context, f *filter, m moment, w window, limit int) (points []views.RatePoint, since time.Time, err error) {
 	q := views.RateQuery{CoinIDs: []string{f.coin.id}, Categories: schemas.RateCategories, From: w.from, To: w.to, Step: w.step, Limit: limit + 1}
 	if f.provider != "" {
 		q.Providers = []string{f.provider}
+	}
+	if m.tables.Written != 0 && f.category != categoryPrice {
+		q.Written = time.Unix(0, m.tables.Written).UTC()
 	}
 	read, first := u.history.RateHistory, u.history.RatesSince
 	switch f.category {
@@ -218,11 +235,32 @@ func (u *Unit) readPast(ctx context.Context, f *filter, w window, limit int) (po
 	default:
 		q.Categories = []string{f.category}
 	}
-	if since, err = first(ctx, q); err != nil || since.IsZero() || !q.From.Before(q.To) {
+	if since, err = first(ctx, q); err != nil {
 		return nil, since, err
 	}
-	points, err = read(ctx, q)
+	if !since.IsZero() && q.From.Before(q.To) {
+		points, err = read(ctx, q)
+	}
 	return points, since, err
+}
+
+// pastUnchanged fails where what was read of a past moment was not so then, and returns since when there was anything then; the zero time where that is not
+// known any more. The window begins at an instant that was asked for, or some days before the moment.
+func (u *Unit) pastUnchanged(ctx context.Context, f *filter, m moment, w window, since time.Time, fixed bool) (time.Time, error) {
+	if err := u.charts.Kept(ctx, w.from, w.step, func(oldest time.Time) time.Time {
+		if fixed {
+			return w.from.Add(rawDays*day + time.Millisecond) // from then on it is of hours, which are kept longer
+		}
+		return m.at.Add(oldest.Sub(w.from))
+	}); err != nil {
+		return since, err
+	}
+	// The oldest may be of any time before.
+	q := views.RateQuery{CoinIDs: []string{f.coin.id}, Categories: schemas.RateCategories, From: time.Date(2009, 1, 3, 0, 0, 0, 0, time.UTC), To: m.at.UTC().Add(time.Second)}
+	if err := u.charts.Unchanged(ctx, q, m.tables, m.at); err != nil {
+		return since, err
+	}
+	return u.charts.HistorySince(ctx, since, w.step, m.tables)
 }
 
 func toPoint(coin *coinRates, p views.RatePoint, step time.Duration) PastEntry {

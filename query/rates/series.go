@@ -97,7 +97,8 @@ func (u *Unit) series() query.Endpoint {
 			{Name: "product", Kind: query.Text, Required: true, Allowed: []string{"lending-rates", "loan-rates", "staking-rewards"}, Example: "lending-rates",
 				Doc: "Category of the yields: lending, borrowing or staking."},
 			{Name: "timeframe", Kind: query.Text, Default: "30d", Allowed: []string{"30d", "90d", "1y", "all"}, Doc: "Period; all is 5 years. The plan may allow less: the series is then shortened and meta.clamped has its length in days."},
-			{Name: "limit", Kind: query.Integer, Default: "6", Min: 1, Max: maxSeries, Doc: "Maximum number of series."}},
+			{Name: "limit", Kind: query.Integer, Default: "6", Min: 1, Max: maxSeries, Doc: "Maximum number of series."},
+			asOfParam},
 		Body: SeriesBody{}, NotFound: true, Handle: u.getSeries,
 	}
 }
@@ -108,14 +109,14 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 		return query.Answer{}, &query.Error{Status: http.StatusBadRequest, Code: query.CodeValidation, Message: "the request has invalid parameters",
 			Fields: map[string][]string{"coin": {one}, "platform": {one}}}
 	}
-	ix, err := u.index(r.Now)
+	m, err := u.moment(ctx, r)
 	if err != nil {
 		return query.Answer{}, err
 	}
-	country := query.Country(r.Text("country"))
+	ix, country := m.index, query.Country(r.Text("country"))
 	body := SeriesBody{Data: SeriesList{Country: country, Product: r.Text("product"), Timeframe: r.Text("timeframe"), Granularity: granularityDaily,
 		Series: []Series{}, Excluded: []Excluded{}, Timestamp: query.FormatTime(ix.current.Time)}, Meta: SeriesMeta{RegionSource: map[string]string{}}}
-	chart := views.RateChart{Category: products[body.Data.Product], Step: day, Intervals: r.HistoryIntervals(spans[body.Data.Timeframe], day, "timeframe")}
+	chart := views.RateChart{Category: products[body.Data.Product], Step: day}
 	if r.Has("coin") {
 		coin, _, err := u.find(ix, r.Text("coin"))
 		if err != nil {
@@ -129,7 +130,7 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 		}
 		body.Data.Platform, chart.Provider = slug, slug
 	}
-	read, err := u.charts.Read(ctx, chart, r.Now)
+	read, err := u.readSeries(ctx, r, m, chart, spans[body.Data.Timeframe])
 	if err != nil {
 		return query.Answer{}, fmt.Errorf("reading series of rates: %w", err)
 	}
@@ -138,6 +139,17 @@ func (u *Unit) getSeries(ctx context.Context, r *query.Request) (query.Answer, e
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
 	return answer, err
+}
+
+// readSeries reads a chart of so many days, as far as the plan allows.
+func (u *Unit) readSeries(ctx context.Context, r *query.Request, m moment, chart views.RateChart, days int) (views.RateReading, error) {
+	if !m.past {
+		chart.Intervals = r.HistoryIntervals(days, chart.Step, "timeframe")
+		return u.charts.Read(ctx, chart, m.index.current.RateSnapshot, m.at)
+	}
+	chart.Intervals = r.HistoryIntervalsAsOf(days, chart.Step, "timeframe", m.at)
+	read, err := u.charts.AsOf(ctx, chart, m.index.current.RateSnapshot, m.tables, m.at)
+	return read, query.FaultOfPast(err, m.at)
 }
 
 // fill adds the series of the providers that serve the country.

@@ -1,8 +1,13 @@
 package views
 
 import (
+	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/marketlog/marketlog/stream/retry"
 )
 
 // Lazy is a value that its first reader makes where it is out of date; for those who read meanwhile, the one before is the
@@ -44,4 +49,23 @@ func (l *Lazy[T]) update(current func(*T) bool, build func() *T) *T {
 		l.value.Store(value)
 	}
 	return value
+}
+
+// KeepRead calls read until the context ends, and waits after each call as long as it returns; it returns the context's error.
+// Answers go on with what was read before: of failures in a row the first is logged, as failure.
+func KeepRead(ctx context.Context, log *slog.Logger, failure string, read func(context.Context) (pause time.Duration, err error)) error {
+	failing := false
+	for {
+		pause, err := read(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !failing:
+			log.Warn(failure, "error", err)
+		}
+		failing = err != nil
+		if err := retry.Wait(ctx, pause); err != nil {
+			return err
+		}
+	}
 }

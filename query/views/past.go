@@ -34,6 +34,10 @@ type (
 	ServedPrices = read.ServedPrices
 	// ServedMinute is a minute of the whole market, and from when on a process served it.
 	ServedMinute = read.ServedMinute
+	// ServedSeries is what series of yields were read from at an instant, besides the minute that was served.
+	ServedSeries = read.ServedSeries
+	// CandlesAsOf is what of the tables counts in the candles of a coin as of an instant.
+	CandlesAsOf = read.CandlesAsOf
 	// EarnFilter narrows changes of earn products.
 	EarnFilter = read.EarnFilter
 	// RestatementFilter narrows restatements.

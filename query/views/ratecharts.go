@@ -28,11 +28,12 @@ type RateSeriesHistory interface {
 	RateSeries(ctx context.Context, q RateQuery) ([]RateSeries, error)
 }
 
-// RateCharts reports what the rates of providers did, up to this moment. Safe for concurrent use.
+// RateCharts reports what the rates of providers did, up to this moment, or up to one of the past. Safe for concurrent use.
 type RateCharts struct {
 	yieldStore *YieldStore
 	history    RateSeriesHistory
 	held       *otter.Cache[chartKey, RateReading]
+	served     servedSeries
 }
 
 // RateChart reports which rates a chart is of.
@@ -47,10 +48,11 @@ type RateChart struct {
 // AllProviders is what a chart of no single provider has in the place of one.
 const AllProviders = "all"
 
-// chartKey names a reading in a stretch of chartFor.
+// chartKey names a reading by all that it is made of: the minute of the clock and the one that was served, Unix nanoseconds, and what the tables had.
 type chartKey struct {
 	RateChart
-	slot int64
+	minute, served int64
+	tables         ServedSeries
 }
 
 // NewRateCharts makes a reader of series.
@@ -68,36 +70,68 @@ type RateReading struct {
 	Until time.Time
 }
 
-// Read returns the series of a chart. A rate that was not reported stays as it was for three intervals of its source; beyond, it is left out.
-func (c *RateCharts) Read(ctx context.Context, chart RateChart, now time.Time) (RateReading, error) {
-	key := chartKey{chart, now.UnixNano() / int64(chartFor)}
+// Read returns the series of a chart at a time of the query's clock, of the rates that are served then. A rate that was not reported stays as it was for three
+// intervals of its source; beyond, it is left out. It is the same for a minute of the clock, as long as the same minute is served of tables that have the same.
+func (c *RateCharts) Read(ctx context.Context, chart RateChart, served *RateSnapshot, now time.Time) (RateReading, error) {
+	tables, err := c.Tables(ctx, now)
+	if err != nil {
+		return RateReading{}, err
+	}
+	return c.reading(ctx, chart, served, tables, now)
+}
+
+func (c *RateCharts) reading(ctx context.Context, chart RateChart, served *RateSnapshot, tables ServedSeries, now time.Time) (RateReading, error) {
+	key := chartKey{chart, now.Truncate(chartFor).UnixNano(), served.Time, tables}
 	key.CoinID, key.Provider, key.Category = strings.Clone(key.CoinID), strings.Clone(key.Provider), strings.Clone(key.Category)
 	// What is read for all who wait must not end with the first of them.
 	return c.held.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[chartKey, RateReading](func(ctx context.Context, key chartKey) (RateReading, error) {
 		ctx, cancel := context.WithTimeout(ctx, loadPatience)
 		defer cancel()
-		return c.read(ctx, key.RateChart, now)
+		return c.read(ctx, key, served)
 	}))
 }
 
-func (c *RateCharts) read(ctx context.Context, chart RateChart, now time.Time) (RateReading, error) {
-	current := c.yieldStore.Current(now)
-	until := now.UTC().Truncate(time.Minute)
-	if at := time.Unix(0, current.Time).UTC().Truncate(time.Minute); at.Before(until) {
-		until = at
-	}
-	if open := now.UTC().Truncate(chart.Step); until.Before(open) {
-		until = open
-	}
+func (c *RateCharts) read(ctx context.Context, key chartKey, served *RateSnapshot) (RateReading, error) {
+	chart, current := key.RateChart, served.counting(key.minute)
+	until := chart.until(served.Time, time.Unix(0, key.minute))
 	var parts []RateSeries
-	for _, q := range chart.Parts(until) {
-		read, err := c.history.RateSeries(ctx, q)
+	for _, q := range chart.written(until, key.tables) {
+		series, err := c.history.RateSeries(ctx, q)
 		if err != nil {
 			return RateReading{}, err
 		}
-		parts = append(parts, read...)
+		parts = append(parts, series...)
 	}
 	return RateReading{chart.Join(current, append(parts, currentSeries(current, chart, until)...)), until}, nil
+}
+
+// until is the minute that a chart ends at: the one that is served, in the interval that a minute of the clock is in.
+func (c RateChart) until(served int64, now time.Time) time.Time {
+	until := now.UTC()
+	if at := time.Unix(0, served).UTC().Truncate(time.Minute); at.Before(until) {
+		until = at
+	}
+	if open := now.UTC().Truncate(c.Step); until.Before(open) {
+		until = open
+	}
+	return until
+}
+
+// written are the parts of a chart that ends at a minute, of tables that do not have the last minutes yet: of an hour or a day that has just ended they
+// have no row then, and what it was is read by its parts.
+func (c RateChart) written(until time.Time, tables ServedSeries) []RateQuery {
+	whole := time.Unix(0, tables.Written).UTC()
+	if tables.Written == 0 || !whole.Before(until) {
+		return c.Parts(until)
+	}
+	// Samples end where they do when the tables have all: the rates at the end come from memory.
+	whole = whole.Truncate(min(c.Step, RateSample))
+	first := until.Truncate(c.Step).Add(-time.Duration(c.Intervals) * c.Step)
+	if !first.Before(whole) {
+		return nil
+	}
+	c.Intervals = int(whole.Truncate(c.Step).Sub(first) / c.Step)
+	return c.Parts(whole)
 }
 
 // Parts are what a chart that ends at a minute is read by, in the order of time: its closed intervals, and after them the hours of a day under way and samples of the

@@ -48,6 +48,8 @@ type ServedSteps struct {
 	pegs *eventsv1.ServedPegs
 	// candles is what charts are made of, nil for nothing.
 	candles *eventsv1.ServedCandles
+	// series is what series of yields are read from, nil for nothing.
+	series *eventsv1.ServedSeries
 	// figures are those of candles that rows of coins are served with, nil before they are known. figuresLast is when they were recorded last,
 	// figuresFrom when all of them were; both Unix nanoseconds, figuresFrom 0 for never.
 	figures                  *AllFigures
@@ -91,6 +93,9 @@ func (s *ServedSteps) Begin(clock func() time.Time) {
 	}
 	if s.candles != nil {
 		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Candles{Candles: s.candles}})
+	}
+	if s.series != nil {
+		s.wait(&eventsv1.ServedStep{Time: s.since, Read: &eventsv1.ServedStep_Series{Series: s.series}})
 	}
 	s.figured(s.since, s.figures, nil)
 }
@@ -203,6 +208,16 @@ func (s *ServedSteps) readCandles(from int64, candles *eventsv1.ServedCandles) {
 	s.candles = candles
 	if s.clock != nil {
 		s.wait(&eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Candles{Candles: candles}})
+	}
+}
+
+// readSeries takes that series of yields are read from what the tables have so far, from an instant on.
+func (s *ServedSteps) readSeries(from int64, series *eventsv1.ServedSeries) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.series = series
+	if s.clock != nil {
+		s.wait(&eventsv1.ServedStep{Time: from, Read: &eventsv1.ServedStep_Series{Series: series}})
 	}
 }
 

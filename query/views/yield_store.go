@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,7 @@ type YieldStore struct {
 	minute   int64
 	mark     *eventsv1.Mark
 	served   servedMinutes
+	ended    endedMinutes
 }
 
 // rateID names a rate.
@@ -86,13 +88,13 @@ func (b *YieldStore) Apply(rec stream.TailRecord) error {
 	case *eventsv1.RateRecord_Entry, *eventsv1.RateRecord_Project:
 		b.staged = append(b.staged, record)
 	case *eventsv1.RateRecord_Pulse:
-		b.endMinute(body.Pulse.Now, record.Mark)
+		b.endMinute(body.Pulse.Now, record.Mark, rec.Offset)
 	}
 	return nil
 }
 
 // endMinute makes what was published of a minute visible. A record that comes twice takes nothing back in time.
-func (b *YieldStore) endMinute(at int64, mark *eventsv1.Mark) {
+func (b *YieldStore) endMinute(at int64, mark *eventsv1.Mark, offset int64) {
 	for _, record := range b.staged {
 		if project := record.GetProject(); project != nil {
 			b.projects[project.Slug] = project
@@ -114,11 +116,41 @@ func (b *YieldStore) endMinute(at int64, mark *eventsv1.Mark) {
 	newer := at > b.minute
 	if newer {
 		b.minute, b.mark = at, mark
+		b.ended.add(at, offset)
 	}
 	b.due.Store(true)
 	if newer {
 		b.served.note(at, func() { b.snapshot.update(b.current, b.build) })
 	}
+}
+
+// endedMinutes are the last minutes that ended, the newest last, with the offset of the record that ended each.
+type endedMinutes struct {
+	mu   sync.Mutex
+	list []endedMinute
+}
+
+type endedMinute struct{ end, offset int64 }
+
+func (m *endedMinutes) add(end, offset int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.list) == 2*int(RatesKept/time.Minute) { // by halves, so that each is moved once
+		m.list = append(m.list[:0], m.list[len(m.list)/2:]...)
+	}
+	m.list = append(m.list, endedMinute{end, offset})
+}
+
+// before is the end of the last minute, Unix nanoseconds, all records of which lie before an offset; 0 where none is known.
+func (m *endedMinutes) before(offset int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, minute := range slices.Backward(m.list) {
+		if minute.offset < offset {
+			return minute.end
+		}
+	}
+	return 0
 }
 
 // Snapshot is the newest one; it is never nil. Where one is due, the caller makes it; while another does, the one

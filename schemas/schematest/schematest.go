@@ -70,6 +70,7 @@ func Record(topic string, n int) []byte {
 			{Time: at, Read: &eventsv1.ServedStep_Pegs{Pegs: &eventsv1.ServedPegs{Coins: []*eventsv1.ServedPeg{{CoinId: "tether", MeanBps: 1.5, P95Bps: 4, Samples: uint32(n)}}}}},
 			{Time: at, Read: &eventsv1.ServedStep_Candles{Candles: &eventsv1.ServedCandles{Closed: []int64{second / 60e9 * 60e9}, Folded: at}}},
 			{Time: at, Read: &eventsv1.ServedStep_Figures{Figures: &eventsv1.ServedFigures{Time: second / 60e9 * 60e9, Whole: true, Coins: []*eventsv1.ServedFigure{{CoinId: "bitcoin", DayAgo: 1.5}}}}},
+			{Time: at, Read: &eventsv1.ServedStep_Series{Series: &eventsv1.ServedSeries{Written: second / 60e9 * 60e9, Past: int64(n)}}},
 		}}
 	case schemas.TopicRestatements:
 		rec = &eventsv1.RestatementRecord{Run: "replay-1", Attempt: 1, Time: at, Body: &eventsv1.RestatementRecord_Restatement{Restatement: &eventsv1.Restatement{

@@ -110,6 +110,7 @@ type ServedStep struct {
 	//	*ServedStep_Candles
 	//	*ServedStep_Defi
 	//	*ServedStep_Figures
+	//	*ServedStep_Series
 	Read          isServedStep_Read `protobuf_oneof:"read"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -231,6 +232,15 @@ func (x *ServedStep) GetFigures() *ServedFigures {
 	return nil
 }
 
+func (x *ServedStep) GetSeries() *ServedSeries {
+	if x != nil {
+		if x, ok := x.Read.(*ServedStep_Series); ok {
+			return x.Series
+		}
+	}
+	return nil
+}
+
 type isServedStep_Read interface {
 	isServedStep_Read()
 }
@@ -270,6 +280,10 @@ type ServedStep_Figures struct {
 	Figures *ServedFigures `protobuf:"bytes,9,opt,name=figures,proto3,oneof"`
 }
 
+type ServedStep_Series struct {
+	Series *ServedSeries `protobuf:"bytes,10,opt,name=series,proto3,oneof"`
+}
+
 func (*ServedStep_Prices) isServedStep_Read() {}
 
 func (*ServedStep_Minute) isServedStep_Read() {}
@@ -285,6 +299,8 @@ func (*ServedStep_Candles) isServedStep_Read() {}
 func (*ServedStep_Defi) isServedStep_Read() {}
 
 func (*ServedStep_Figures) isServedStep_Read() {}
+
+func (*ServedStep_Series) isServedStep_Read() {}
 
 // ServedPrices names the newest record of a partition of prices.v1 that had been read, by what caused it.
 type ServedPrices struct {
@@ -576,6 +592,61 @@ func (x *ServedCandles) GetFolded() int64 {
 	return 0
 }
 
+// ServedSeries is what series of yields were read from, besides the minute that was served: tables that go on meanwhile.
+type ServedSeries struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Written is the end of the last minute of rates.v1 that the tables had whole, Unix nanoseconds; 0 where that was not known.
+	Written int64 `protobuf:"varint,1,opt,name=written,proto3" json:"written,omitempty"`
+	// Past is the offset of the last record of rates.raw.v1 of which they had what a source told of the past; -1 for none.
+	Past          int64 `protobuf:"varint,2,opt,name=past,proto3" json:"past,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedSeries) Reset() {
+	*x = ServedSeries{}
+	mi := &file_events_v1_served_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedSeries) ProtoMessage() {}
+
+func (x *ServedSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_served_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedSeries.ProtoReflect.Descriptor instead.
+func (*ServedSeries) Descriptor() ([]byte, []int) {
+	return file_events_v1_served_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ServedSeries) GetWritten() int64 {
+	if x != nil {
+		return x.Written
+	}
+	return 0
+}
+
+func (x *ServedSeries) GetPast() int64 {
+	if x != nil {
+		return x.Past
+	}
+	return 0
+}
+
 // ServedFigures are what the candles of coins showed, with which their rows were served. They are recorded themselves, as ServedPegs are and for the
 // same reason.
 type ServedFigures struct {
@@ -592,7 +663,7 @@ type ServedFigures struct {
 
 func (x *ServedFigures) Reset() {
 	*x = ServedFigures{}
-	mi := &file_events_v1_served_proto_msgTypes[7]
+	mi := &file_events_v1_served_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +675,7 @@ func (x *ServedFigures) String() string {
 func (*ServedFigures) ProtoMessage() {}
 
 func (x *ServedFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_served_proto_msgTypes[7]
+	mi := &file_events_v1_served_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +688,7 @@ func (x *ServedFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedFigures.ProtoReflect.Descriptor instead.
 func (*ServedFigures) Descriptor() ([]byte, []int) {
-	return file_events_v1_served_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_served_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ServedFigures) GetTime() int64 {
@@ -667,7 +738,7 @@ type ServedFigure struct {
 
 func (x *ServedFigure) Reset() {
 	*x = ServedFigure{}
-	mi := &file_events_v1_served_proto_msgTypes[8]
+	mi := &file_events_v1_served_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +750,7 @@ func (x *ServedFigure) String() string {
 func (*ServedFigure) ProtoMessage() {}
 
 func (x *ServedFigure) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_served_proto_msgTypes[8]
+	mi := &file_events_v1_served_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +763,7 @@ func (x *ServedFigure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedFigure.ProtoReflect.Descriptor instead.
 func (*ServedFigure) Descriptor() ([]byte, []int) {
-	return file_events_v1_served_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_served_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ServedFigure) GetCoinId() string {
@@ -795,7 +866,7 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x12+\n" +
-	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xf2\x02\n" +
+	"\x05steps\x18\x04 \x03(\v2\x15.events.v1.ServedStepR\x05steps\"\xa5\x03\n" +
 	"\n" +
 	"ServedStep\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x121\n" +
@@ -806,7 +877,9 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\x04pegs\x18\x06 \x01(\v2\x15.events.v1.ServedPegsH\x00R\x04pegs\x124\n" +
 	"\acandles\x18\a \x01(\v2\x18.events.v1.ServedCandlesH\x00R\acandles\x12\x14\n" +
 	"\x04defi\x18\b \x01(\x03H\x00R\x04defi\x124\n" +
-	"\afigures\x18\t \x01(\v2\x18.events.v1.ServedFiguresH\x00R\afiguresB\x06\n" +
+	"\afigures\x18\t \x01(\v2\x18.events.v1.ServedFiguresH\x00R\afigures\x121\n" +
+	"\x06series\x18\n" +
+	" \x01(\v2\x17.events.v1.ServedSeriesH\x00R\x06seriesB\x06\n" +
 	"\x04read\"D\n" +
 	"\fServedPrices\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
@@ -825,7 +898,10 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\asamples\x18\x04 \x01(\rR\asamples\"?\n" +
 	"\rServedCandles\x12\x16\n" +
 	"\x06closed\x18\x01 \x03(\x03R\x06closed\x12\x16\n" +
-	"\x06folded\x18\x02 \x01(\x03R\x06folded\"h\n" +
+	"\x06folded\x18\x02 \x01(\x03R\x06folded\"<\n" +
+	"\fServedSeries\x12\x18\n" +
+	"\awritten\x18\x01 \x01(\x03R\awritten\x12\x12\n" +
+	"\x04past\x18\x02 \x01(\x03R\x04past\"h\n" +
 	"\rServedFigures\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\x03R\x04time\x12\x14\n" +
 	"\x05whole\x18\x02 \x01(\bR\x05whole\x12-\n" +
@@ -862,7 +938,7 @@ func file_events_v1_served_proto_rawDescGZIP() []byte {
 	return file_events_v1_served_proto_rawDescData
 }
 
-var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_events_v1_served_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_events_v1_served_proto_goTypes = []any{
 	(*ServedRecord)(nil),  // 0: events.v1.ServedRecord
 	(*ServedStep)(nil),    // 1: events.v1.ServedStep
@@ -871,8 +947,9 @@ var file_events_v1_served_proto_goTypes = []any{
 	(*ServedPegs)(nil),    // 4: events.v1.ServedPegs
 	(*ServedPeg)(nil),     // 5: events.v1.ServedPeg
 	(*ServedCandles)(nil), // 6: events.v1.ServedCandles
-	(*ServedFigures)(nil), // 7: events.v1.ServedFigures
-	(*ServedFigure)(nil),  // 8: events.v1.ServedFigure
+	(*ServedSeries)(nil),  // 7: events.v1.ServedSeries
+	(*ServedFigures)(nil), // 8: events.v1.ServedFigures
+	(*ServedFigure)(nil),  // 9: events.v1.ServedFigure
 }
 var file_events_v1_served_proto_depIdxs = []int32{
 	1, // 0: events.v1.ServedRecord.steps:type_name -> events.v1.ServedStep
@@ -880,14 +957,15 @@ var file_events_v1_served_proto_depIdxs = []int32{
 	3, // 2: events.v1.ServedStep.sources:type_name -> events.v1.ServedSources
 	4, // 3: events.v1.ServedStep.pegs:type_name -> events.v1.ServedPegs
 	6, // 4: events.v1.ServedStep.candles:type_name -> events.v1.ServedCandles
-	7, // 5: events.v1.ServedStep.figures:type_name -> events.v1.ServedFigures
-	5, // 6: events.v1.ServedPegs.coins:type_name -> events.v1.ServedPeg
-	8, // 7: events.v1.ServedFigures.coins:type_name -> events.v1.ServedFigure
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	8, // 5: events.v1.ServedStep.figures:type_name -> events.v1.ServedFigures
+	7, // 6: events.v1.ServedStep.series:type_name -> events.v1.ServedSeries
+	5, // 7: events.v1.ServedPegs.coins:type_name -> events.v1.ServedPeg
+	9, // 8: events.v1.ServedFigures.coins:type_name -> events.v1.ServedFigure
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_served_proto_init() }
@@ -904,6 +982,7 @@ func file_events_v1_served_proto_init() {
 		(*ServedStep_Candles)(nil),
 		(*ServedStep_Defi)(nil),
 		(*ServedStep_Figures)(nil),
+		(*ServedStep_Series)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -911,7 +990,7 @@ func file_events_v1_served_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_served_proto_rawDesc), len(file_events_v1_served_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

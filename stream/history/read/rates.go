@@ -26,6 +26,16 @@ type RateQuery struct {
 	Step time.Duration
 	// Limit is how many are read, the newest.
 	Limit int
+	// Written is the end of the last minute of which what was folded counts; zero for all. Then of hours and days too only those count that had ended.
+	Written time.Time
+}
+
+// ended is the end of the steps that count, of hours or days.
+func (q RateQuery) ended() time.Time {
+	if to := q.Written.Truncate(q.Step); !q.Written.IsZero() && to.Before(q.To) {
+		return to
+	}
+	return q.To
 }
 
 // RatePoint is what a rate was, or what it did in an hour or a day. Rates are APYs in percent.
@@ -59,7 +69,7 @@ func (r Reader) RateHistory(ctx context.Context, q RateQuery) ([]RatePoint, erro
 				CAST(NULL AS Nullable(Float64)), tvl_usd, simulated, origin
 			FROM ` + rolledRates(q.Step) + ` WHERE ` + where + ` AND start >= ? AND start < ?
 			ORDER BY start DESC, provider, pool, category LIMIT ?`
-		args = append(args, q.From, q.To, q.Limit)
+		args = append(args, q.From, q.ended(), q.Limit)
 	default:
 		return nil, fmt.Errorf("reading rates: a step of %s is neither an answer, nor an hour or a day", q.Step)
 	}
@@ -225,14 +235,22 @@ func scanEntry(rows driver.Rows) (*eventsv1.RateEntry, error) {
 	return e, nil
 }
 
-// RatesSince is when the oldest rate of a query's coins, categories and providers is of, by its step, whatever its From and
-// To; zero where there is none.
+// RatesSince is when the oldest rate of a query's coins, categories and providers is of, by its step, whatever its From, and its To unless minutes up to
+// one count alone; zero where there is none. Single answers count of the days that are kept at the end of that minute, whole days.
 func (r Reader) RatesSince(ctx context.Context, q RateQuery) (time.Time, error) {
 	where, args := q.conditions()
 	query := "SELECT toDateTime64(minOrNull(start), 9, 'UTC') FROM " + rolledRates(q.Step) + " WHERE " + where
-	if q.Step == 0 {
-		past, more := q.attached()
-		query = "SELECT minOrNull(first) FROM (SELECT minOrNull(heard) AS first FROM rates WHERE " + where +
+	switch past, more := q.attached(); {
+	case q.Step != 0 && q.Written.IsZero():
+	case q.Step != 0:
+		query, args = query+" AND start < ?", append(args, q.Written.Truncate(q.Step))
+	default:
+		live := ""
+		if !q.Written.IsZero() {
+			live = " AND time <= ? AND heard >= ?"
+			args = append(args, q.Written, r.store.KeptSince("rates", q.Written))
+		}
+		query = "SELECT minOrNull(first) FROM (SELECT minOrNull(heard) AS first FROM rates WHERE " + where + live +
 			" UNION ALL SELECT minOrNull(event_time) FROM rates_past_attached WHERE " + past + ")"
 		args = append(args, more...)
 	}
@@ -246,6 +264,82 @@ func (r Reader) RatesSince(ctx context.Context, q RateQuery) (time.Time, error) 
 	return first.UTC(), nil
 }
 
+// OldestYield is from when on what the rates did in steps of a length is kept at a time of the log, of single answers with step 0; zero where nothing was
+// dropped yet.
+func (r Reader) OldestYield(ctx context.Context, step time.Duration, at time.Time) (time.Time, error) {
+	table, column := "rates", "time"
+	switch step {
+	case rateHour:
+		table, column = "rates_1h", "start"
+	case rateDay:
+		table, column = "rates_1d", "start"
+	}
+	kept := r.store.KeptSince(table, at)
+	var first *time.Time
+	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull("+column+") FROM "+table).Scan(&first); err != nil {
+		return time.Time{}, fmt.Errorf("reading from when on rates are kept: %w", history.Unavailable(err))
+	}
+	if first == nil || first.After(kept.Add(rateDay)) {
+		return time.Time{}, nil
+	}
+	return kept, nil
+}
+
+// attachedWithin is how long before and after a minute what rates are attached to must be what it is now, so that it certainly was in that minute, and when
+// it was read.
+const attachedWithin = 5 * time.Minute
+
+// ToldSince reads what keeps what a source told of the past from being what it was when no more had been written than is named, of the coins, categories and
+// providers of a query, and of its time: the offset of the last record that told more, -1 for none; and from when on the rates were attached to what they are
+// now, by which what was told is attached, zero where they were then.
+func (r Reader) ToldSince(ctx context.Context, q RateQuery, of ServedSeries, now time.Time) (told int64, attached time.Time, err error) {
+	scope, args := q.told(time.Unix(0, of.Written).UTC())
+	var rows uint64
+	var last *int64
+	if err := r.store.Conn().QueryRow(ctx, "SELECT count(), maxOrNull(log_offset) FROM rates_past WHERE "+scope, args...).Scan(&rows, &last); err != nil {
+		return -1, attached, fmt.Errorf("reading what was told of the past of rates: %w", history.Unavailable(err))
+	}
+	if rows == 0 {
+		return -1, attached, nil
+	}
+	if last != nil && *last > of.Past {
+		return *last, attached, nil
+	}
+	if attached, err = r.attachedSince(ctx, scope, args, of, time.Unix(0, of.Written).UTC().Add(attachedWithin)); err == nil && !attached.IsZero() {
+		attached, err = r.attachedSince(ctx, scope, args, of, now)
+	}
+	return -1, attached, err
+}
+
+// told are the conditions of what was told of the past in the time of a query, of pools that are, or were about a minute, of its coins, categories and providers.
+func (q RateQuery) told(minute time.Time) (where string, args []any) {
+	of, more := q.attached()
+	args = slices.Concat([]any{q.From, q.To}, more, more, []any{minute.Add(-rateRepeats), minute.Add(attachedWithin)}, more)
+	return `event_time >= ? AND event_time < ? AND (source, pool) IN (SELECT source, pool FROM rates_past WHERE ` + of + ` UNION ALL SELECT source, pool FROM rates_now WHERE ` + of + `
+		UNION ALL SELECT source, pool FROM rates WHERE time > ? AND time <= ? AND ` + of + ")", args
+}
+
+// attachedSince reads from when on all rates of the pools of a scope were attached to what they are now, by the rows of a minute and of before, and those until
+// a time; zero where they were all along.
+func (r Reader) attachedSince(ctx context.Context, scope string, args []any, of ServedSeries, until time.Time) (time.Time, error) {
+	minute := time.Unix(0, of.Written).UTC()
+	const attachment = "(coin_id, symbol, provider, provider_symbol, chain, simulated, ended)"
+	var since *time.Time
+	err := r.store.Conn().QueryRow(ctx, `WITH (SELECT groupUniqArray((source, pool)) FROM rates_past WHERE `+scope+`) AS pools
+		SELECT maxOrNull(since) FROM (
+			SELECT n.source, n.pool, n.category, countIf(r.source != '' AND r.time <= ?) AS early, countIf(r.source != '' AND r.time <= ? AND r.attached != n.attached) AS other,
+				greatest(maxIf(r.time, r.source != '' AND r.attached != n.attached) + toIntervalSecond(?), minIf(r.time, r.source != '')) AS since
+			FROM (SELECT source, pool, category, `+attachment+` AS attached, log_offset FROM rates_now FINAL WHERE has(pools, (source, pool))) AS n
+			LEFT JOIN (SELECT source, pool, category, `+attachment+` AS attached, time FROM rates FINAL WHERE has(pools, (source, pool)) AND time > ? AND time <= ?) AS r
+				ON n.source = r.source AND n.pool = r.pool AND n.category = r.category
+			GROUP BY n.source, n.pool, n.category HAVING other > 0 OR early = 0 AND max(n.log_offset) > ?)`,
+		slices.Concat(args, []any{minute.Add(attachedWithin), minute.Add(attachedWithin), int64((rateRepeats + 2*time.Minute) / time.Second), minute.Add(-rateRepeats), until, of.Written})...).Scan(&since)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading what rates were attached to: %w", history.Unavailable(err))
+	}
+	return orZero(since), nil
+}
+
 // answers is the statement that reads single rates, the newest first, and its arguments.
 func (q RateQuery) answers() (statement string, args []any) {
 	// Whether a rate was read live in an hour is judged by the whole hour and by all that was read of it, also by what another
@@ -256,7 +350,10 @@ func (q RateQuery) answers() (statement string, args []any) {
 	read, readArgs := RateQuery{CoinIDs: q.CoinIDs, Categories: q.Categories}.attached()
 	// An entry is written again after it was reported: the first row of an answer is its own. It is written within the
 	// minute that the answer came in, or the next.
-	const answered = ` AND NOT ended AND time >= ? AND time < ? + toIntervalMinute(2) AND heard >= ? AND heard < ?`
+	answered := ` AND NOT ended AND time >= ? AND time < ? + toIntervalMinute(2) AND heard >= ? AND heard < ?`
+	if !q.Written.IsZero() {
+		answered += fmt.Sprintf(" AND time <= toDateTime(%d, 'UTC')", q.Written.Unix())
+	}
 	statement = `SELECT * FROM (
 			SELECT provider, source, category, coin_id, symbol, pool, provider_symbol, chain, heard AS at, apy AS open, apy AS high, apy AS low, apy AS close, apy AS mean, toUInt32(1) AS n,
 				toNullable(apr) AS yearly, tvl_usd, simulated, 'live' AS origin

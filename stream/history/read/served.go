@@ -241,6 +241,63 @@ func (r Reader) FiguresServedSince(ctx context.Context) (time.Time, error) {
 	return r.servedSince(ctx, "served_figures")
 }
 
+// ServedSeries is what series of yields were read from at an instant, besides the minute that was served.
+type ServedSeries struct {
+	// Written is the end of the last minute of rates.v1 that the tables had whole, Unix nanoseconds; 0 where that was not known.
+	Written int64
+	// Past is the offset of the last record of rates.raw.v1 of which they had what a source told of the past; -1 for none.
+	Past int64
+}
+
+// YieldsWritten reads before which offsets of rates.v1 and of rates.raw.v1 the tables have all records; 0 for none.
+func (r Reader) YieldsWritten(ctx context.Context) (folded, raw int64, err error) {
+	for topic, next := range map[string]*int64{schemas.TopicRates: &folded, schemas.TopicRatesRaw: &raw} {
+		progress, err := r.store.Progress(ctx, topic, 0)
+		if err != nil {
+			return 0, 0, err
+		}
+		*next = progress[0].Next
+	}
+	return folded, raw, nil
+}
+
+// YieldsTold reads the offset of the last record of rates.raw.v1 before one of which the tables have what a source told of the past; -1 for none.
+func (r Reader) YieldsTold(ctx context.Context, before int64) (int64, error) {
+	var last *int64
+	if err := r.store.Conn().QueryRow(ctx, "SELECT maxOrNull(log_offset) FROM rates_past WHERE log_offset < ?", before).Scan(&last); err != nil {
+		return 0, fmt.Errorf("reading up to which record yields of the past are kept: %w", history.Unavailable(err))
+	}
+	if last == nil {
+		return -1, nil
+	}
+	return *last, nil
+}
+
+// SeriesServed reads what series of yields were read from at an instant, by any process; false where nothing is recorded of the instant or before.
+func (r Reader) SeriesServed(ctx context.Context, at time.Time) (served ServedSeries, recorded bool, err error) {
+	found, err := history.Select(ctx, r.store, `SELECT toInt64(toUnixTimestamp(written)) * 1000000000, past FROM served_series
+		WHERE time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC, replica LIMIT 1`,
+		[]any{at.UnixNano()}, func(rows driver.Rows) (s ServedSeries, err error) { return s, rows.Scan(&s.Written, &s.Past) })
+	if err != nil {
+		return served, false, fmt.Errorf("reading what series of yields were read from at %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	if len(found) == 0 {
+		return served, false, nil
+	}
+	return found[0], true, nil
+}
+
+// SeriesServedSince reads from which instant on, at or after one, it is recorded that series of yields were read from at least so much; zero where nothing is.
+func (r Reader) SeriesServedSince(ctx context.Context, from time.Time, least ServedSeries) (time.Time, error) {
+	var since *time.Time
+	err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM served_series WHERE time >= fromUnixTimestamp64Nano(?, 'UTC') AND toUnixTimestamp(written) >= ? AND past >= ?",
+		max(from.UnixNano(), 0), least.Written/int64(time.Second), least.Past).Scan(&since)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading since when it is recorded what series of yields were read from: %w", history.Unavailable(err))
+	}
+	return orZero(since), nil
+}
+
 func (r Reader) servedSince(ctx context.Context, table string) (time.Time, error) {
 	var since *time.Time
 	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM "+table).Scan(&since); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// servedRows are rows of served_prices, served_minutes, served_topics, served_sources, served_pegs, served_candles and served_figures: one for each step of a record.
+// servedRows are rows of served_prices, served_minutes, served_topics, served_sources, served_pegs, served_candles, served_figures and served_series: one for each step of a record.
 type servedRows struct {
-	prices, minutes, topics, sources, pegs, candles, figures columnBatch[servedStep]
+	prices, minutes, topics, sources, pegs, candles, figures, series columnBatch[servedStep]
 }
 
 // servedStep is a step and the process that took it.
@@ -51,11 +51,13 @@ func newServedRows() topicRows {
 				floatOf("lowest", (*eventsv1.ServedFigure).GetLowest), instantOf("lowest_at", (*eventsv1.ServedFigure).GetLowestAt),
 				floatOf("days30_ago", (*eventsv1.ServedFigure).GetDays30Ago), floatOf("days60_ago", (*eventsv1.ServedFigure).GetDays60Ago),
 				floatOf("days200_ago", (*eventsv1.ServedFigure).GetDays200Ago), floatOf("year_ago", (*eventsv1.ServedFigure).GetYearAgo))),
+		newColumnBatch("served_series", instantOf("time", at), lowCardinalityOf("replica", replica), secondOf("written", func(s servedStep) int64 { return s.GetSeries().GetWritten() }),
+			integerOf("past", func(s servedStep) int64 { return s.GetSeries().GetPast() })),
 	}
 }
 
 func (r *servedRows) all() []native.Rows {
-	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources, &r.pegs, &r.candles, &r.figures}
+	return []native.Rows{&r.prices, &r.minutes, &r.topics, &r.sources, &r.pegs, &r.candles, &r.figures, &r.series}
 }
 
 func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
@@ -76,6 +78,8 @@ func (r *servedRows) add(p Place, record eventsv1.Marked) bool {
 			r.candles.appendRaw(p, servedStep{s, rec.Replica})
 		case *eventsv1.ServedStep_Figures:
 			r.figures.appendRaw(p, servedStep{s, rec.Replica})
+		case *eventsv1.ServedStep_Series:
+			r.series.appendRaw(p, servedStep{s, rec.Replica})
 		}
 	}
 	return len(rec.Steps) > 0
