@@ -34,6 +34,9 @@ type PastSeries interface {
 	ServedWritten(ctx context.Context) (time.Time, error)
 }
 
+// nothingWritten is a minute before all others: of tables that have none yet nothing is read.
+var nothingWritten = time.Date(2009, 1, 3, 0, 0, 0, 0, time.UTC).UnixNano()
+
 // servedSeries remembers what series of yields were read from.
 type servedSeries struct {
 	past PastSeries // nil: they are read from all that the tables have
@@ -71,6 +74,9 @@ func (c *RateCharts) Look(ctx context.Context) error {
 		return err
 	}
 	now := ServedSeries{Written: c.yieldStore.ended.before(folded)}
+	if folded == 0 {
+		now.Written = nothingWritten
+	}
 	if last, known := s.newest(); known && last.Written == now.Written {
 		return nil
 	}
@@ -238,7 +244,16 @@ func (c *RateCharts) Unchanged(ctx context.Context, q RateQuery, of ServedSeries
 	case told >= 0:
 		return c.agedUntil(ctx, at, ServedSeries{Written: of.Written, Past: told}, "what sources told of the past, some of it later, is known")
 	case !attached.IsZero():
-		return &AgedOutError{Kept: "what sources told of the past is known by the coins that it is of now", Since: attached, Instead: seriesInstead}
+		since, err := c.served.past.SeriesServedSince(ctx, at, ServedSeries{Written: attached.UnixNano(), Past: of.Past})
+		if err != nil {
+			return err
+		}
+		if since.IsZero() { // the tables will be there soon
+			if since = attached; since.Before(c.served.clock()) {
+				since = c.served.clock().UTC().Add(time.Minute)
+			}
+		}
+		return &AgedOutError{Kept: "what sources told of the past is known by the coins that it is of now", Since: since, Instead: seriesInstead}
 	}
 	return nil
 }
