@@ -23,7 +23,7 @@ var servedPaths = []string{
 	"/api/v1/coins/markets?per_page=20", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=5", "/api/v1/coins/top?limit=10", "/api/v1/coins/trending?limit=5",
 	"/api/v1/coins/bitcoin/market-data", "/api/v1/global-stats/movers?limit=3", "/api/v1/global-stats/fear-greed", "/api/v1/global-stats/summary",
 	"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates", "/api/v1/rates/history?platform=aave-v3&country=DE&product=lending-rates", "/api/v1/charts/ethereum/rates/staking?timeframe=1h",
-	"/api/v1/charts/ethereum/rates/lending?timeframe=24h", "/api/v1/rates/ETH/history?to=2100-01-01T00:00:00Z&limit=20&from=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339),
+	"/api/v1/charts/ethereum/rates/lending?timeframe=24h", "/api/v1/rates/ETH/history?to=2100-01-01T00:00:00Z&limit=20&from=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), "/api/v1/stablecoins/USDT/peg-stability?window=24h",
 }
 
 // servedAnswer is what was answered between two instants of this machine's clock, which is the demo's too.
@@ -103,6 +103,7 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/rates/ETH/history?asOf=2025-01-01T00:00:00Z":                                            "410 AGED_OUT availableFrom",
 		"/api/v1/charts/ethereum/rates/lending?asOf=2025-01-01T00:00:00Z":                                "410 AGED_OUT availableFrom",
 		"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates&asOf=2025-01-01T00:00:00Z": "410 AGED_OUT availableFrom",
+		"/api/v1/stablecoins/USDT/peg-stability?asOf=2025-01-01T00:00:00Z":                               "410 AGED_OUT availableFrom",
 		"/api/v1/rates/ETH/history?category=price&asOf=" + answers[0].at():                               "400 NOT_SUPPORTED category",
 		"/api/v1/rates?asOf=" + answers[0].at():                                                          "400 NOT_SUPPORTED category",
 		"/api/v1/coins/recent?asOf=" + answers[0].at():                                                   "400 VALIDATION_ERROR /api/v1/coins/top",

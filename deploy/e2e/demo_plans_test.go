@@ -50,6 +50,7 @@ var boundByPlan = map[string]string{
 	"GET /api/v1/fiat/stats":                         "/api/v1/fiat/stats?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/fiat/status":                        "/api/v1/fiat/status?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/stablecoins/index":                  "/api/v1/stablecoins/index?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/stablecoins/{symbol}/peg-stability": "/api/v1/stablecoins/USDT/peg-stability?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/charts":                             "/api/v1/charts?coins=btc&asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/charts/{coinId}":                    "/api/v1/charts/bitcoin?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/coins/history/{symbol}":             "/api/v1/coins/history/BTC?asOf=2025-01-01T00:00:00Z",
@@ -64,7 +65,6 @@ var refusedWhole = []string{"GET /api/v1/restatements", "GET /api/v1/stream"}
 
 // boundByNone are those that look back at something else, which no plan bounds.
 var boundByNone = map[string]string{
-	"GET /api/v1/stablecoins/{symbol}/peg-stability":        "prices",
 	"GET /api/v1/earn/changes":                              "terms; rates that move are no changes",
 	"GET /api/v1/global-stats/metrics/history/{metricType}": "figures of the whole market",
 	"GET /api/v1/global-stats/metrics/ohlc/{metricType}":    "figures of the whole market",

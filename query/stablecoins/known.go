@@ -85,11 +85,13 @@ type state struct {
 	entry    func(coin schemas.Coin) *views.Entry
 	rates    *views.Rates
 	at       time.Time
+	// names has what symbols mean: of a past instant too it is that of now.
+	names *views.Snapshot
 }
 
 // current is the state at a time of the query's clock.
 func (u *Unit) current(snapshot *views.Snapshot, now time.Time) *state {
-	return &state{Unit: u, snapshot: snapshot, minute: snapshot.Time, entry: u.priceCache.Entry, rates: u.rates, at: now, row: func(coinID string) *eventsv1.Market {
+	return &state{Unit: u, snapshot: snapshot, minute: snapshot.Time, entry: u.priceCache.Entry, rates: u.rates, at: now, names: snapshot, row: func(coinID string) *eventsv1.Market {
 		if coin := snapshot.ByID(coinID); coin != nil {
 			return coin.Market
 		}

@@ -1,9 +1,13 @@
 package stablecoins
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
@@ -65,17 +69,35 @@ func (u *Unit) stability() query.Endpoint {
 		Summary:     "Peg stability of a stablecoin, current and over time",
 		Description: "The score is 100 minus 0.5 of the mean, 0.3 of the 95th percentile and 0.2 of the newest absolute deviation in basis points, always over the minutes of 30 days.",
 		Params: []query.Param{{Name: "symbol", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "USDT",
-			Doc: "Symbol or coin id, case-insensitive. A symbol means the largest stablecoin that has it."}, windowParam},
+			Doc: "Symbol or coin id, case-insensitive. A symbol means the largest stablecoin that has it."}, windowParam, asOfParam},
 		Body: StabilityBody{}, NotFound: true, Handle: u.getStability,
 	}
 }
 
 func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer, error) {
+	if at, past := r.Time("asOf"); past {
+		s, kept, err := u.servedAt(ctx, at)
+		if err != nil {
+			return query.Answer{}, query.FaultOfPast(err, at)
+		}
+		return s.stability(ctx, r, func() (views.PegsByCoin, error) { return kept, nil }, func(k *known, back window) (*views.CandlesAsOf, error) {
+			return u.madeAt(ctx, k, back, at)
+		})
+	}
 	snapshot := u.catalog.Snapshot()
 	if u.priceCache.Now() == 0 && snapshot.Time == 0 {
 		return query.Answer{}, query.Starting("no price was read yet")
 	}
-	k, others, err := u.find(snapshot, r)
+	statistics := func() (views.PegsByCoin, error) { return u.statistics.Current(ctx, r.Now) }
+	return u.current(snapshot, r.Now).stability(ctx, r, statistics, func(k *known, _ window) (*views.CandlesAsOf, error) {
+		coin, _ := u.priceCache.Coins().ByID(k.id)
+		return u.served.Candles.Made(ctx, coin, r.Now)
+	})
+}
+
+// stability answers for one stablecoin of a state, with its statistics and what of the candles its past is made of.
+func (s *state) stability(ctx context.Context, r *query.Request, statistics func() (views.PegsByCoin, error), made func(*known, window) (*views.CandlesAsOf, error)) (query.Answer, error) {
+	k, others, err := s.find(r.Text("symbol"))
 	if err != nil {
 		return query.Answer{}, err
 	}
@@ -86,28 +108,32 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 	back, _ := readWindow(r.Text("window"))
 	body := StabilityBody{
 		PegTarget: k.target, Deviation: *deviation, Window: strings.ToLower(r.Text("window")), Granularity: back.granularity,
-		History: []Point{}, Episodes: []Episode{}, NativeQuotes: u.quotes(k), Ambiguous: len(others) > 0,
+		History: []Point{}, Episodes: []Episode{}, NativeQuotes: s.quotes(k), Ambiguous: len(others) > 0,
 		Alternatives: others,
 	}
 	var kept *eventsv1.ServedPeg
 	if k.own {
-		statistics, err := u.statistics.Current(ctx, r.Now)
+		pegs, err := statistics()
 		if err != nil {
 			return query.Answer{}, err
 		}
-		kept = statistics[k.id]
-		p, err := u.past(ctx, k.id, back, r.Now)
+		kept = pegs[k.id]
+		of, err := made(k, back)
 		if err != nil {
 			return query.Answer{}, err
 		}
-		body.setPast(p, r)
+		p, err := s.past(ctx, k.id, back, s.at, of)
+		if err != nil {
+			return query.Answer{}, query.FaultOfPast(s.served.Candles.Unknown(ctx, err), s.at)
+		}
+		body.setPast(p, s.at)
 	} else {
 		body.Meta.Reason = "no_history"
 	}
 	body.Entry = k.response(kept)
 	body.Meta.Count, body.Meta.LastUpdated = len(body.History), query.FormatTime(k.priceTime)
 	if k.reported != nil {
-		body.Meta.Attributions = attributions(snapshot)
+		body.Meta.Attributions = attributions(s.snapshot)
 	}
 	if back.clamped {
 		body.Meta.Clamped = map[string]int64{"window": maxDays}
@@ -118,10 +144,9 @@ func (u *Unit) getStability(ctx context.Context, r *query.Request) (query.Answer
 }
 
 // find turns a name into a stablecoin: an id comes before a symbol, and of several with the symbol the largest counts.
-func (u *Unit) find(snapshot *views.Snapshot, r *query.Request) (found *known, others []views.Alternative, err error) {
-	name := r.Text("symbol")
+func (s *state) find(name string) (found *known, others []views.Alternative, err error) {
 	id, symbol := strings.ToLower(name), strings.ToUpper(name)
-	for _, k := range u.current(snapshot, r.Now).all() {
+	for _, k := range s.all() {
 		switch {
 		case k.id == id:
 			return k, nil, nil
@@ -131,17 +156,26 @@ func (u *Unit) find(snapshot *views.Snapshot, r *query.Request) (found *known, o
 		}
 	}
 	if found != nil {
-		for _, coin := range snapshot.BySymbol(symbol) {
+		same := slices.Clone(s.names.BySymbol(symbol))
+		slices.SortStableFunc(same, func(a, b *views.CatalogCoin) int {
+			return cmp.Or(cmp.Compare(s.place(a), s.place(b)), strings.Compare(a.ID, b.ID))
+		})
+		for _, coin := range same {
 			if coin.ID != found.id {
-				others = append(others, views.Alternative{CoinID: coin.ID, Name: coin.Name, Rank: coin.Rank})
+				others = append(others, views.Alternative{CoinID: coin.ID, Name: coin.Name, Rank: int(s.row(coin.ID).GetRank())})
 			}
 		}
 		return found, others, nil
 	}
-	if coin, ok := snapshot.Find(name); ok {
+	if coin, ok := s.names.Find(name); ok {
 		return nil, nil, query.NotFound("%s is not a stablecoin", coin.ID)
 	}
-	return nil, nil, query.NoCoin(snapshot, name)
+	return nil, nil, query.NoCoin(s.names, name)
+}
+
+// place orders coins of one symbol by rank, or where they have none by that of our table.
+func (s *state) place(coin *views.CatalogCoin) int {
+	return cmp.Or(int(s.row(coin.ID).GetRank()), coin.Own.Rank, math.MaxInt)
 }
 
 // size is the market cap, 0 where it is not known.
@@ -152,13 +186,13 @@ func (k *known) size() float64 {
 	return 0
 }
 
-func (b *StabilityBody) setPast(p *past, r *query.Request) {
+func (b *StabilityBody) setPast(p *past, now time.Time) {
 	for _, s := range p.samples {
 		b.History = append(b.History, Point{query.FormatTime(s.Time.UnixNano()), s.DeviationBps, s.Price})
 	}
 	for _, e := range p.episodes[max(0, len(p.episodes)-maxEpisodes):] {
 		episode := Episode{Start: query.FormatTime(e.Start.UnixNano()), Trough: query.FormatTime(e.Trough.UnixNano()), TroughBps: e.TroughBps, Ongoing: e.Recovery.IsZero()}
-		end := r.Now
+		end := now
 		if !episode.Ongoing {
 			end, episode.Recovery = e.Recovery, query.FormatTime(e.Recovery.UnixNano())
 		}
@@ -168,14 +202,14 @@ func (b *StabilityBody) setPast(p *past, r *query.Request) {
 }
 
 // quotes are the markets that the last price was made from.
-func (u *Unit) quotes(k *known) []Native {
+func (s *state) quotes(k *known) []Native {
 	quotes := []Native{}
 	if k.entry == nil {
 		return quotes
 	}
 	for _, in := range k.entry.Latest.Inputs {
 		if price := schemas.MarketValue(in); price > 0 {
-			quote, quoteCoin := u.priceCache.Quote(in.QuoteId)
+			quote, quoteCoin := s.priceCache.Quote(in.QuoteId)
 			quotes = append(quotes, Native{
 				Exchange: in.Provider, VenueSymbol: in.Symbol, Quote: quote, QuoteCoinID: quoteCoin, Price: price, Native: in.QuoteId == k.peg,
 				DeviationBps: k.deviationIn(in, price), Accepted: in.Accepted,

@@ -20,6 +20,8 @@ type History interface {
 	// PegSeries returns how far a stablecoin of the coin table lay from its peg in (from, to], one sample a step, oldest first.
 	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
 	views.PegHistory
+	// PegSeriesAsOf is PegSeries when no more of the candles counts than what is named.
+	PegSeriesAsOf(ctx context.Context, coinID string, from, to time.Time, step time.Duration, of views.CandlesAsOf) ([]views.PegSample, error)
 	// PegEpisodes returns when one had lost it in (from, to], oldest first.
 	PegEpisodes(ctx context.Context, coinID string, from, to time.Time) ([]schemas.PegEpisode, error)
 }
@@ -50,13 +52,15 @@ type Served struct {
 	Sources *views.PastCurrencies
 	Rows    *views.PastRows
 	Prices  views.PublishedPrices
+	// Candles are nil where series are made of all that the tables have.
+	Candles *views.Candles
 }
 
-// pastKey names the past of a peg up to a minute.
+// pastKey names the past of a peg up to a minute, and the candles that it is made of.
 type pastKey struct {
-	coinID string
-	span   time.Duration
-	minute int64
+	coinID                            string
+	span                              time.Duration
+	minute, closed, closedAll, folded int64
 }
 
 // past is what history holds of a peg.
@@ -81,19 +85,33 @@ func (u *Unit) Endpoints() []query.Endpoint { return []query.Endpoint{u.index(),
 // Statistics are those that stablecoins are scored by, for who keeps them read.
 func (u *Unit) Statistics() *views.PegStatistics { return u.statistics }
 
-// past reads what history holds of a peg in a span before a time.
-func (u *Unit) past(ctx context.Context, coinID string, span window, now time.Time) (*past, error) {
+// past reads what history holds of a peg in a span before a time: of all candles where made is nil.
+func (u *Unit) past(ctx context.Context, coinID string, span window, now time.Time, made *views.CandlesAsOf) (*past, error) {
 	to := now.Truncate(time.Minute)
-	key := pastKey{coinID, span.span, to.Unix()}
+	key := pastKey{coinID: coinID, span: span.span, minute: to.Unix()}
+	if made != nil {
+		key.closed, key.closedAll, key.folded = made.Closed.Unix(), made.ClosedAll.Unix(), made.Folded
+	}
 	return u.pasts.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[pastKey, *past](func(ctx context.Context, _ pastKey) (*past, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		p := &past{}
+		p, from := &past{}, to.Add(-span.span)
 		var err error
-		if p.samples, err = u.history.PegSeries(ctx, coinID, to.Add(-span.span), to, span.step); err != nil {
+		if made == nil {
+			p.samples, err = u.history.PegSeries(ctx, coinID, from, to, span.step)
+		} else {
+			p.samples, err = u.history.PegSeriesAsOf(ctx, coinID, from, to, span.step, *made)
+		}
+		if err != nil {
 			return nil, err
 		}
-		p.episodes, err = u.history.PegEpisodes(ctx, coinID, to.Add(-span.span), to)
+		closed := to
+		if made != nil && made.Closed.Before(closed) {
+			closed = made.Closed
+		}
+		if from.Before(closed) {
+			p.episodes, err = u.history.PegEpisodes(ctx, coinID, from, closed)
+		}
 		return p, err
 	}))
 }

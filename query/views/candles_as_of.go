@@ -155,26 +155,81 @@ func (c *Candles) pricesServed(ctx context.Context, at time.Time) (ServedPrices,
 
 // closedAsOf reads the candles of minutes that had closed, and of what had been folded, at an instant, and from when on prices follow.
 func (c *Candles) closedAsOf(ctx context.Context, coin schemas.Coin, step time.Duration, intervals int, at time.Time) ([]schemas.Candle, time.Time, error) {
+	made, err := c.servedAt(ctx, at)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	candles, tailFrom, err := c.intervalsAsOf(ctx, coin, step, intervals, at, made.Of(c.partition(coin)))
+	if err != nil {
+		err = c.Unknown(ctx, err)
+	}
+	return candles, tailFrom, err
+}
+
+// servedAt is what charts were made of at an instant.
+func (c *Candles) servedAt(ctx context.Context, at time.Time) (read.ServedCandles, error) {
 	past := c.served.past
-	made, err := whatServed(ctx, c.served.steps, past, at, serving[read.ServedCandles]{
+	return whatServed(ctx, c.served.steps, past, at, serving[read.ServedCandles]{
 		remembered: c.served.at,
 		recorded:   func(ctx context.Context) (read.ServedCandles, bool, error) { return past.CandlesServed(ctx, at) },
 		since:      func(ctx context.Context) (time.Time, error) { return past.CandlesServedSince(ctx, 0) },
 		aged:       AgedOutError{Kept: "of which candles charts were made is recorded", Instead: instead},
 	})
-	if err != nil {
-		return nil, time.Time{}, err
+}
+
+// Made returns what of the tables counts of a coin at a time of the query's clock, as it was looked at last; nil where nobody looks.
+func (c *Candles) Made(ctx context.Context, coin schemas.Coin, now time.Time) (*read.CandlesAsOf, error) {
+	if c == nil || c.served.past == nil {
+		return nil, nil
 	}
-	candles, tailFrom, err := c.intervalsAsOf(ctx, coin, step, intervals, at, made.Of(c.partition(coin)))
-	var unknown *read.UnknownPastError
-	if errors.As(err, &unknown) {
-		since, err := past.CandlesServedSince(ctx, unknown.Until)
-		if err != nil {
-			return nil, time.Time{}, err
+	made, remembered := c.served.at(now)
+	if !remembered {
+		if made, remembered = c.served.newest(); !remembered {
+			if err := c.Look(context.WithoutCancel(ctx)); err != nil {
+				return nil, err
+			}
+			made, _ = c.served.newest()
 		}
-		return nil, time.Time{}, &AgedOutError{Kept: "what back-filled candles were is known", Since: since, Instead: instead}
 	}
-	return candles, tailFrom, err
+	of := made.Of(c.partition(coin))
+	return &of, nil
+}
+
+// MadeAt returns what Made did at a past instant. It fails as AsOf does, for candles that begin at a time or later.
+func (c *Candles) MadeAt(ctx context.Context, coin schemas.Coin, from, at time.Time) (*read.CandlesAsOf, error) {
+	made, err := onceKept(ctx, func() (read.ServedCandles, error) { return c.servedAt(ctx, at) })
+	if err != nil {
+		return nil, err
+	}
+	restated, err := c.served.past.Restated(ctx, []string{tableCandles}, []string{coin.ID}, from, at, at)
+	if err == nil && !restated.IsZero() {
+		err = changedByReplay(restated, "")
+	}
+	of := made.Of(c.partition(coin))
+	return &of, err
+}
+
+// Unknown turns what keeps back-filled candles from being read as they were into an *AgedOutError.
+func (c *Candles) Unknown(ctx context.Context, err error) error {
+	var unknown *read.UnknownPastError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	since, err := c.served.past.CandlesServedSince(ctx, unknown.Until)
+	if err != nil {
+		return err
+	}
+	return &AgedOutError{Kept: "what back-filled candles were is known", Since: since, Instead: instead}
+}
+
+// newest is what charts are made of now; false before that is known.
+func (s *servedCandles) newest() (made read.ServedCandles, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.list); n > 0 {
+		return s.list[n-1].value, true
+	}
+	return made, false
 }
 
 // Until returns the candles up to a past instant as they are known now: with what was back-filled, imported or replayed since. Behind the instant it reads nothing.

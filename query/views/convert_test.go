@@ -60,7 +60,7 @@ func TestPricesAreConvertedByTheRatesOfFiat(t *testing.T) {
 }
 
 // noPegs is a past in which no peg was measured.
-type noPegs struct{ views.PegHistory }
+type noPegs struct{ stablecoins.History }
 
 func (noPegs) PegSeries(context.Context, string, time.Time, time.Time, time.Duration) ([]views.PegSample, error) {
 	return nil, nil

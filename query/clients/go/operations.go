@@ -671,6 +671,8 @@ type GetPegStabilityOptions struct {
 	// Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered to 1825d. Points
 	// are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
 	Window string
+	// Point in time. The answer that was given then, with ages as they were. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -686,6 +688,7 @@ func (c *Client) GetPegStability(ctx context.Context, symbol string, options *Ge
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("window", o.Window)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.StablecoinsStabilityBody](ctx, c, asked)
 }
@@ -729,6 +732,9 @@ type GetRateChartOptions struct {
 	Format string
 	// Only this provider, by slug.
 	Provider string
+	// Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now.
+	// Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -751,13 +757,14 @@ func (c *Client) GetRateChart(ctx context.Context, coinID string, category strin
 	asked.with("timeframe", o.Timeframe)
 	asked.with("format", o.Format)
 	asked.with("provider", o.Provider)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsRateChartBody](ctx, c, asked)
 }
 
 // GetRateHistoryOptions is what GetRateHistory may be asked. What is zero is not sent.
 type GetRateHistoryOptions struct {
-	// Number of days back. At most 1825; greater values are lowered to it, and Meta.Clamped is set.
+	// Days back. At most 1825; greater values are lowered to it, and Meta.Clamped is set.
 	Days int64
 	// Only this category. One of lending, staking, borrowing, price.
 	Category string
@@ -769,6 +776,9 @@ type GetRateHistoryOptions struct {
 	To time.Time
 	// Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
+	// not for category price. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -790,6 +800,7 @@ func (c *Client) GetRateHistory(ctx context.Context, symbol string, options *Get
 	asked.with("from", o.From)
 	asked.with("to", o.To)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesPastBody](ctx, c, asked)
 }
@@ -1279,6 +1290,9 @@ type ListRateSeriesOptions struct {
 	Timeframe string
 	// Maximum number of series. At most 20; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
+	// Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1299,6 +1313,7 @@ func (c *Client) ListRateSeries(ctx context.Context, country string, product str
 	asked.with("platform", o.Platform)
 	asked.with("timeframe", o.Timeframe)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesSeriesBody](ctx, c, asked)
 }

@@ -26,24 +26,56 @@ type PegSample struct {
 // ones. The unit of the peg costs what central banks fixed; where none fixes the currency, the median of what sources gave
 // last for the day. A time for which there is neither is left out. The coin table names the peg; a coin without one is an error.
 func (r Reader) PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]PegSample, error) {
-	coin, _ := schemas.Coins().ByID(coinID)
-	if coin.Peg == "" {
-		return nil, fmt.Errorf("reading the peg of %s: the coin table names none", coinID)
-	}
-	if err := checkSeries(from, to, step); err != nil {
-		return nil, fmt.Errorf("reading the peg of %s: %w", coinID, err)
-	}
-	interval := time.Minute
-	switch {
-	case step >= day:
-		interval = day
-	case step >= time.Hour:
-		interval = time.Hour
+	coin, interval, err := pegged(coinID, from, to, step)
+	if err != nil {
+		return nil, err
 	}
 	candles, err := r.Intervals(ctx, coinID, interval, from.Add(-interval), to)
 	if err != nil {
 		return nil, err
 	}
+	return r.pegSamples(ctx, coin, candles, interval, from, to, step)
+}
+
+// PegSeriesAsOf reads what PegSeries does when no more of the candles counts than what is named. It fails as IntervalsAsOf does.
+func (r Reader) PegSeriesAsOf(ctx context.Context, coinID string, from, to time.Time, step time.Duration, of CandlesAsOf) ([]PegSample, error) {
+	coin, interval, err := pegged(coinID, from, to, step)
+	if err != nil {
+		return nil, err
+	}
+	// The interval that the end lies in has the minutes before it alone.
+	if of.Closed.After(to) {
+		of.Closed = to
+	}
+	if of.ClosedAll.After(to) {
+		of.ClosedAll = to
+	}
+	candles, err := r.IntervalsAsOf(ctx, coinID, interval, from.Add(-interval), to.Add(interval-time.Nanosecond).Truncate(interval), of)
+	if err != nil {
+		return nil, err
+	}
+	return r.pegSamples(ctx, coin, candles, interval, from, to, step)
+}
+
+// pegged is the coin of a series of its peg, and the interval of the candles that it is made of.
+func pegged(coinID string, from, to time.Time, step time.Duration) (coin schemas.Coin, interval time.Duration, err error) {
+	if coin, _ = schemas.Coins().ByID(coinID); coin.Peg == "" {
+		return coin, 0, fmt.Errorf("reading the peg of %s: the coin table names none", coinID)
+	}
+	if err := checkSeries(from, to, step); err != nil {
+		return coin, 0, fmt.Errorf("reading the peg of %s: %w", coinID, err)
+	}
+	switch {
+	case step >= day:
+		return coin, day, nil
+	case step >= time.Hour:
+		return coin, time.Hour, nil
+	}
+	return coin, time.Minute, nil
+}
+
+// pegSamples are the samples that candles give, in steps.
+func (r Reader) pegSamples(ctx context.Context, coin schemas.Coin, candles []schemas.Candle, interval time.Duration, from, to time.Time, step time.Duration) ([]PegSample, error) {
 	target := func(time.Time) (float64, bool) { return 1, true }
 	if coin.Peg != schemas.USD {
 		fixings, err := past.DayRates(ctx, r.store, "peg_rates", []string{coin.Peg}, from.Add(-interval), to)

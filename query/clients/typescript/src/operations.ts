@@ -359,10 +359,12 @@ export abstract class Operations {
     symbol: string
     /** Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered to 1825d. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond. */
     window?: string
+    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.StablecoinsStabilityBody> {
-    return this.ask({ method: "GET", path: "/api/v1/stablecoins/{symbol}/peg-stability", query: ["window", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/stablecoins/{symbol}/peg-stability", query: ["window", "asOf", "explain"] }, asked)
   }
 
   /** Price of a coin, current or as of a past time. The median over providers; prices more than 50% away from the first median are excluded. Each provider's own price is listed, with the reason if it was rejected. A coin that none of our venues trades has the price of a reference source, named in priceSource, and no providers. */
@@ -393,17 +395,19 @@ export abstract class Operations {
     format?: "ohlc" | "simple"
     /** Only this provider, by slug. */
     provider?: string
+    /** Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.ChartsRateChartBody> {
-    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/rates/{category}", query: ["timeframe", "format", "provider", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/rates/{category}", query: ["timeframe", "format", "provider", "asOf", "explain"] }, asked)
   }
 
   /** Yield history of a coin. Single reports for up to 30 days, hourly up to 90 days, daily beyond. Where nothing was recorded live, history read from the source (metadata.origin is backfill). The plan limits the range: it is then shortened and meta.clamped is set. Without a category: lending, staking and borrowing. */
   getRateHistory(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     symbol: string
-    /** Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set. */
+    /** Days back. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     days?: number
     /** Only this category. */
     category?: "lending" | "staking" | "borrowing" | "price"
@@ -415,10 +419,12 @@ export abstract class Operations {
     to?: string | Date
     /** Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; not for category price. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.RatesPastBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}/history", query: ["days", "category", "provider", "from", "to", "limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}/history", query: ["days", "category", "provider", "from", "to", "limit", "asOf", "explain"] }, asked)
   }
 
   /** One provider with its current yields and prices. Entries that the source has not reported for three polling intervals are left out; prices are those accepted into the coin's price. A provider without current entries has an empty list. */
@@ -722,10 +728,12 @@ export abstract class Operations {
     timeframe?: "30d" | "90d" | "1y" | "all"
     /** Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.RatesSeriesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/history", query: ["country", "product", "coin", "platform", "timeframe", "limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/history", query: ["country", "product", "coin", "platform", "timeframe", "limit", "asOf", "explain"] }, asked)
   }
 
   /** Current yields of lending and staking, borrowing rates, and prices. A provider with several pools of a coin has an entry for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three polling intervals are left out. */

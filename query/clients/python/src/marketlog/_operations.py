@@ -414,17 +414,19 @@ class Operations:
         answer: types.GlobalstatsMoversOfBody = self._ask("GET", "/api/v1/global-stats/movers/{rankRange}", {"rankRange": rank_range}, {"limit": limit, "offset": offset, "min_volume": min_volume, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_peg_stability(self, symbol: str, *, window: str | None = None, explain: bool | None = None) -> types.StablecoinsStabilityBody:
+    def get_peg_stability(self, symbol: str, *, window: str | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.StablecoinsStabilityBody:
         """Peg stability of a stablecoin, current and over time. The score is 100 minus 0.5 of the mean, 0.3 of the 95th percentile
         and 0.2 of the newest absolute deviation in basis points, always over the minutes of 30 days.
 
         symbol: Symbol or coin id, case-insensitive. A symbol means the largest stablecoin that has it.
         window: Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered
         to 1825d. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
+        as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.StablecoinsStabilityBody = self._ask("GET", "/api/v1/stablecoins/{symbol}/peg-stability", {"symbol": symbol}, {"window": window, "explain": explain}, {})
+        answer: types.StablecoinsStabilityBody = self._ask("GET", "/api/v1/stablecoins/{symbol}/peg-stability", {"symbol": symbol}, {"window": window, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_price(self, symbol: str, *, region: str | None = None, vs: str | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.PricesPriceBody:
@@ -444,7 +446,7 @@ class Operations:
         answer: types.PricesPriceBody = self._ask("GET", "/api/v1/prices/{symbol}", {"symbol": symbol}, {"region": region, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
 
-    def get_rate_chart(self, coin_id: str, category: Literal['lending', 'staking', 'borrowing'], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, format: Literal['ohlc', 'simple'] | None = None, provider: str | None = None, explain: bool | None = None) -> types.ChartsRateChartBody:
+    def get_rate_chart(self, coin_id: str, category: Literal['lending', 'staking', 'borrowing'], *, timeframe: Literal['1h', '24h', '7d', '30d', '90d', '1y', 'max'] | None = None, format: Literal['ohlc', 'simple'] | None = None, provider: str | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.ChartsRateChartBody:
         """Yield history of a coin as a chart. The median over providers of each provider's TVL-weighted mean yield, up to the
         current interval. A yield is valid for three polling intervals of its source; intervals without any are left out. At
         most 1,000 points, as in price charts. The plan limits the range: it is then shortened and meta.clamped has its length
@@ -456,30 +458,34 @@ class Operations:
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         format: Candles (ohlc), or pairs of time and value (simple).
         provider: Only this provider, by slug.
+        as_of: Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that
+        of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.ChartsRateChartBody = self._ask("GET", "/api/v1/charts/{coinId}/rates/{category}", {"coinId": coin_id, "category": category}, {"timeframe": timeframe, "format": format, "provider": provider, "explain": explain}, {})
+        answer: types.ChartsRateChartBody = self._ask("GET", "/api/v1/charts/{coinId}/rates/{category}", {"coinId": coin_id, "category": category}, {"timeframe": timeframe, "format": format, "provider": provider, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_rate_history(self, symbol: str, *, days: int | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, from_: str | datetime | None = None, to: str | datetime | None = None, limit: int | None = None, explain: bool | None = None) -> types.RatesPastBody:
+    def get_rate_history(self, symbol: str, *, days: int | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, from_: str | datetime | None = None, to: str | datetime | None = None, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesPastBody:
         """Yield history of a coin. Single reports for up to 30 days, hourly up to 90 days, daily beyond. Where nothing was
         recorded live, history read from the source (metadata.origin is backfill). The plan limits the range: it is then
         shortened and meta.clamped is set. Without a category: lending, staking and borrowing.
 
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
-        days: Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
+        days: Days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
         category: Only this category.
         provider: Only this provider, by slug.
         from_: Start of the range, instead of days. A date alone is its beginning in UTC.
         to: End of the range, instead of now. A date alone is its beginning in UTC.
         limit: Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and
         meta.clamped is set.
+        as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        are those of now; not for category price. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.RatesPastBody = self._ask("GET", "/api/v1/rates/{symbol}/history", {"symbol": symbol}, {"days": days, "category": category, "provider": provider, "from": from_, "to": to, "limit": limit, "explain": explain}, {})
+        answer: types.RatesPastBody = self._ask("GET", "/api/v1/rates/{symbol}/history", {"symbol": symbol}, {"days": days, "category": category, "provider": provider, "from": from_, "to": to, "limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_rate_provider(self, provider: str, *, explain: bool | None = None) -> types.RatesProviderBody:
@@ -770,7 +776,7 @@ class Operations:
         answer: types.RatesProvidersBody = self._ask("GET", "/api/v1/rates/providers", {}, {}, {})
         return answer
 
-    def list_rate_series(self, country: str, product: Literal['lending-rates', 'loan-rates', 'staking-rewards'], *, coin: str | None = None, platform: str | None = None, timeframe: Literal['30d', '90d', '1y', 'all'] | None = None, limit: int | None = None, explain: bool | None = None) -> types.RatesSeriesBody:
+    def list_rate_series(self, country: str, product: Literal['lending-rates', 'loan-rates', 'staking-rewards'], *, coin: str | None = None, platform: str | None = None, timeframe: Literal['30d', '90d', '1y', 'all'] | None = None, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesSeriesBody:
         """Yield history as chart series: of a coin by provider, or of a provider by coin. Exactly one of coin and platform is
         required. Providers that do not serve the country are excluded, and listed.
 
@@ -782,10 +788,12 @@ class Operations:
         timeframe: Period; all is 5 years. The plan may allow less: the series is then shortened and meta.clamped has its length
         in days.
         limit: Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        are those of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.RatesSeriesBody = self._ask("GET", "/api/v1/rates/history", {}, {"country": country, "product": product, "coin": coin, "platform": platform, "timeframe": timeframe, "limit": limit, "explain": explain}, {})
+        answer: types.RatesSeriesBody = self._ask("GET", "/api/v1/rates/history", {}, {"country": country, "product": product, "coin": coin, "platform": platform, "timeframe": timeframe, "limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def list_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, offset: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesListBody:
