@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/query/earn"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/streamtest"
@@ -110,6 +111,40 @@ func TestEarnProductsAsOfAnInstantAreThoseOfItsMinute(t *testing.T) {
 		if !strings.HasPrefix(got, "410 ") || !strings.Contains(got, "availableFrom") {
 			t.Errorf("%s before a replay: %s", earnAsked[i], got)
 		}
+	}
+}
+
+// A plan whose history ends within that of the benchmark gives as of a moment ago what it gave then; as of a day ago a day less.
+func TestBenchmarkOfThePastHasTheHistoryOfThePlan(t *testing.T) {
+	w := newFixture(t)
+	begin := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	for i := range 12 {
+		w.Now = begin.AddDate(0, 0, i)
+		w.Run(fmt.Sprintf("variant provider: \"okx\" source: \"okx\" pool: \"1\" coin_id: \"tether\" symbol: \"USDT\" category: \"lending\" status: %q apy: %d", schemas.EarnOpen, i))
+		w.Run(fmt.Sprintf("fixing date: %q segment: \"cefi\" median: %d provider_count: 2", w.Now.Format(time.DateOnly), i))
+	}
+	w.Now = w.Now.Add(10 * time.Hour)
+	base := querytest.ServeFree(t, func() time.Time { return w.Now }, earn.New(querytest.Coins("tether,USDT,Tether,1,stablecoin,USD,"), w.Catalog, w.History(), nil).Endpoints())
+	days := func(asked string) (n int, clamped int64) {
+		t.Helper()
+		var body struct {
+			Data struct{ History []earn.DayRate }
+			Meta struct{ Clamped map[string]int64 }
+		}
+		querytest.Decode(t, base+"/api/v1/earn/benchmark?segment=cefi&history_days=30"+asked, &body)
+		return len(body.Data.History), body.Meta.Clamped["history_days"]
+	}
+	at := w.Now
+	now, clamped := days("")
+	if now < 7 || clamped != 7 {
+		t.Fatalf("got %d days, clamped to %d, want 7", now, clamped)
+	}
+	w.Now = w.Now.Add(2 * time.Minute)
+	if got, cut := days("&asOf=" + at.Add(time.Minute).Format(time.RFC3339)); got != now || cut != clamped {
+		t.Errorf("as of a minute ago: %d days, clamped to %d, want %d and %d", got, cut, now, clamped)
+	}
+	if got, cut := days("&asOf=" + at.Add(-24*time.Hour).Format(time.RFC3339)); got != now-1 || cut != clamped-1 {
+		t.Errorf("as of a day ago: %d days, clamped to %d, want %d and %d", got, cut, now-1, clamped-1)
 	}
 }
 

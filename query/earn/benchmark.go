@@ -109,9 +109,11 @@ func (u *Unit) getBenchmark(ctx context.Context, r *query.Request) (query.Answer
 	if err != nil {
 		return query.Answer{}, err
 	}
-	segment, days := r.Text("segment"), r.HistoryIntervals(int(r.Integer("history_days")), day, "history_days")
-	if past { // the plan's history ends now
-		days = min(days, int(at.Sub(r.HistoryFrom(at.AddDate(0, 0, -days), "history_days"))/day))
+	segment, days := r.Text("segment"), int(r.Integer("history_days"))
+	if past {
+		days = r.HistoryIntervalsAsOf(days, day, "history_days", at)
+	} else {
+		days = r.HistoryIntervals(days, day, "history_days")
 	}
 	// What counts is open, which the fold decided; when it was received is written in its row only once an hour.
 	quotes, simulated := schemas.EarnQuotes(u.coins, s.variants, 0)

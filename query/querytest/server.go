@@ -22,8 +22,19 @@ func Serve(t testing.TB, now func() time.Time, endpoints []query.Endpoint) (base
 	pro := plans[limits.PlanPro]
 	pro.PerMinute, pro.PerMonth = 0, 0
 	plans[limits.PlanPro] = pro
+	return serve(t, now, endpoints, query.AuthOpen, plans)
+}
+
+// ServeFree is Serve for those who have no key: with the limits and the history of the plan Free.
+func ServeFree(t testing.TB, now func() time.Time, endpoints []query.Endpoint) (base string) {
+	t.Helper()
+	return serve(t, now, endpoints, query.AuthOptional, limits.DefaultPlans())
+}
+
+func serve(t testing.TB, now func() time.Time, endpoints []query.Endpoint, auth query.AuthMode, plans map[string]limits.Plan) (base string) {
+	t.Helper()
 	cfg := query.DefaultConfig()
-	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOpen
+	cfg.Listen, cfg.Auth = "127.0.0.1:0", auth
 	server, err := query.NewServer(cfg, query.Deps{
 		Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Endpoints: endpoints,
 		Now: now, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",

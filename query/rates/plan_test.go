@@ -1,15 +1,9 @@
 package rates_test
 
 import (
-	"context"
-	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/marketlog/marketlog/query"
-	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/views"
@@ -22,22 +16,8 @@ func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
 	w.Run("rate lido staking ethereum 2.5")
 	w.Run("rated 2026-11-20T10:00:00Z")
 	past := stored{w}
-	cfg := query.DefaultConfig()
-	cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOptional
-	server, err := query.NewServer(cfg, query.Deps{
-		Limiter: limits.NewLimiter(time.Now, nil), Plans: limits.DefaultPlans(), Now: func() time.Time { return w.Now },
-		Endpoints: rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints(),
-		Metrics:   prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
-	})
-	w.Must(err)
-	w.Must(server.Bind())
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
-	defer func() {
-		cancel()
-		w.Must(<-done)
-	}()
+	base := querytest.ServeFree(t, func() time.Time { return w.Now },
+		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, views.NewRateCharts(w.Yields, past), states{}, venues).Endpoints())
 	for _, test := range []struct {
 		asked, from, granularity string
 		clamped                  bool
@@ -52,7 +32,7 @@ func TestHistoryReachesAsFarAsThePlan(t *testing.T) {
 		{"?from=2026-11-19T00:00:00Z&days=30", "2026-11-19T00:00:00.000Z", "raw", false},
 	} {
 		var body rates.PastBody
-		querytest.Decode(t, "http://"+server.Addr()+"/api/v1/rates/ETH/history"+test.asked, &body)
+		querytest.Decode(t, base+"/api/v1/rates/ETH/history"+test.asked, &body)
 		clamped := map[string]int64(nil)
 		if test.clamped {
 			clamped = map[string]int64{"days": 7}
