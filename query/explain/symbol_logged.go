@@ -108,13 +108,10 @@ func (l *loggedSymbols) rowNumber(ctx context.Context, coin *views.CatalogCoin, 
 	return l.input(in, err)
 }
 
-// priceOf is the price that a given one is compared with: the newest that was published, however old, else that of the coin's row.
+// priceOf is the price that a given one is compared with: the one that is served.
 func (l *loggedSymbols) priceOf(ctx context.Context, coin *views.CatalogCoin) (*Node, error) {
-	if e := l.Prices.Entry(coin.Own); coin.Own.Rank > 0 && e != nil {
-		in, err := l.median(ctx, priceFields[0], e.Price, e.Mark, l.depth)
-		return l.input(in, err)
-	}
-	return l.rowNumber(ctx, coin, fieldPrice)
+	in, err := l.price(ctx, coin, priceFields[0], l.depth)
+	return l.input(in, err)
 }
 
 func (l *loggedSymbols) input(in *Node, err error) (*Node, error) {

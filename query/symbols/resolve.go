@@ -63,7 +63,7 @@ func (u *Unit) resolvePosted() query.Endpoint {
 }
 
 func (u *Unit) getResolution(_ context.Context, r *query.Request) (query.Answer, error) {
-	resolver, now := u.resolver()
+	resolver, now := u.resolver(r.Now)
 	answer := u.ask(resolver, r, r.Text("symbol"))
 	if r.View == query.Reference {
 		body, err := query.Encode(ResolutionBody{answer})
@@ -82,7 +82,7 @@ func (u *Unit) getResolution(_ context.Context, r *query.Request) (query.Answer,
 
 // Resolve answers as the endpoints do.
 func (u *Unit) Resolve(req schemas.SymbolRequest) Resolution {
-	resolver, _ := u.resolver()
+	resolver, _ := u.resolver(time.Unix(0, req.At))
 	return describe(schemas.SymbolQuestion{Symbol: req.Symbol, Source: req.Source, Price: req.Price, Context: req.Context}, req.Symbol, resolver.Resolve(req))
 }
 
@@ -119,7 +119,7 @@ func (u *Unit) request(table *schemas.CoinTable, q schemas.SymbolQuestion, at ti
 // Asked is what a question is decided on now: the request with its price in USD, the exchange rate that this was converted by, if any, and what decides. It is
 // for explanations.
 func (u *Unit) Asked(q schemas.SymbolQuestion, at time.Time) (req schemas.SymbolRequest, rate *eventsv1.QuoteRate, by *schemas.Resolver) {
-	by, _ = u.resolver()
+	by, _ = u.resolver(at)
 	req, rate, _ = u.request(by.Table, q, at)
 	return req, rate, by
 }
@@ -175,7 +175,7 @@ func (u *Unit) batch() query.Endpoint {
 }
 
 func (u *Unit) getBatch(_ context.Context, r *query.Request) (query.Answer, error) {
-	resolver, now := u.resolver()
+	resolver, now := u.resolver(r.Now)
 	body := BatchBody{Resolved: []Resolution{}, Data: BatchData{Resolved: map[string]Resolution{}, Source: r.Text("source"), Timestamp: u.timestamp(now)}}
 	for _, symbol := range r.List("symbols") {
 		answer := u.ask(resolver, r, symbol)

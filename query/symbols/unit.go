@@ -53,8 +53,8 @@ func (u *Unit) Endpoints() []query.Endpoint {
 	return []query.Endpoint{u.resolve(), u.resolvePosted(), u.batch(), u.mappings()}
 }
 
-// resolver is over the newest snapshot, whose time and source it returns too.
-func (u *Unit) resolver() (*schemas.Resolver, *views.Snapshot) {
+// resolver is over the newest snapshot, which it returns too, and the prices at a time of the query's clock.
+func (u *Unit) resolver(at time.Time) (*schemas.Resolver, *views.Snapshot) {
 	now := u.catalog.Snapshot()
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -66,7 +66,7 @@ func (u *Unit) resolver() (*schemas.Resolver, *views.Snapshot) {
 		u.index, u.version = schemas.NewSymbolIndex(indexed(now.Coins)), now.CoinsVersion
 	}
 	table := u.priceCache.Coins()
-	return &schemas.Resolver{Table: table, Catalog: priced{u.index, u.priceCache}, Overrides: u.overrides}, now
+	return &schemas.Resolver{Table: table, Catalog: priced{u.index, u.priceCache, now, at}, Overrides: u.overrides}, now
 }
 
 // indexed returns coins as resolving needs them.
@@ -85,11 +85,13 @@ func indexed(coins []*views.CatalogCoin) iter.Seq[schemas.SymbolCoin] {
 	}
 }
 
-// priced is an index whose coins have the prices of the price cache, which are newer than those of the last minute, and, where
+// priced is an index whose coins have the prices that all operations serve, which are newer than those of the last minute, and, where
 // no market is known yet, the ranks of the table.
 type priced struct {
 	*schemas.SymbolIndex
 	priceCache *views.PriceCache
+	snapshot   *views.Snapshot
+	at         time.Time
 }
 
 func (p priced) now(coins []schemas.SymbolCoin) []schemas.SymbolCoin {
@@ -101,15 +103,15 @@ func (p priced) now(coins []schemas.SymbolCoin) []schemas.SymbolCoin {
 }
 
 func (p priced) one(coin schemas.SymbolCoin) schemas.SymbolCoin {
-	own, ok := p.priceCache.Coins().ByID(coin.ID)
-	if !ok {
+	c := p.snapshot.ByID(coin.ID)
+	if c == nil {
 		return coin
 	}
 	if coin.Rank == 0 && coin.MarketCap == 0 {
-		coin.Rank = own.Rank
+		coin.Rank = c.Own.Rank
 	}
-	if e := p.priceCache.Entry(own); e != nil {
-		coin.Price = e.Price.Price
+	if spot, ok := p.priceCache.Spot(p.snapshot, c, p.at); ok {
+		coin.Price = spot.Price
 	}
 	return coin
 }
