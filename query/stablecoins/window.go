@@ -25,7 +25,7 @@ type window struct {
 var namedWindows = map[string]time.Duration{"1y": 365 * day, "max": maxDays * day}
 
 var windowParam = query.Param{Name: "window", Kind: query.Text, Default: defaultWindow, ToolDefault: "48h", MaxLength: 16, Check: isWindow, Pattern: "^(1[yY]|[mM][aA][xX]|[0-9]+[hHdD])$", Example: "7d",
-	Doc: "Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered to 1825d. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond."}
+	Doc: "Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered to that. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond."}
 
 func isWindow(text string) string {
 	if _, ok := readWindow(text); !ok {

@@ -668,7 +668,7 @@ func (c *Client) GetMoversOfRanks(ctx context.Context, rankRange string, options
 
 // GetPegStabilityOptions is what GetPegStability may be asked. What is zero is not sent.
 type GetPegStabilityOptions struct {
-	// Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered to 1825d. Points
+	// Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered to that. Points
 	// are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
 	Window string
 	// Point in time. The answer that was given then, with ages as they were. Default: now.

@@ -419,8 +419,8 @@ class Operations:
         and 0.2 of the newest absolute deviation in basis points, always over the minutes of 30 days.
 
         symbol: Symbol or coin id, case-insensitive. A symbol means the largest stablecoin that has it.
-        window: Period: 24h, 7d, 30d, 90d, 1y, max, or any number of hours or days such as 36h or 14d; longer ones are lowered
-        to 1825d. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
+        window: Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered
+        to that. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
         beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
