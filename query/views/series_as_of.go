@@ -242,7 +242,7 @@ func (c *RateCharts) Unchanged(ctx context.Context, q RateQuery, of ServedSeries
 	case err != nil:
 		return err
 	case told >= 0:
-		return c.agedUntil(ctx, at, ServedSeries{Written: of.Written, Past: told}, "what sources told of the past, some of it later, is known")
+		return c.agedUntil(ctx, at, ServedSeries{Written: of.Written, Past: told}, "all that sources have told of the past until now is known")
 	case !attached.IsZero():
 		since, err := c.served.past.SeriesServedSince(ctx, at, ServedSeries{Written: attached.UnixNano(), Past: of.Past})
 		if err != nil {

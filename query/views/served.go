@@ -158,7 +158,7 @@ type AgedOutError struct {
 
 func (e *AgedOutError) Error() string {
 	if e.Since.IsZero() {
-		return e.Kept + ", but nothing is yet"
+		return e.Kept + " from now on, and there is nothing yet"
 	}
 	return e.Kept + " since " + e.Since.Format(time.RFC3339) + " only"
 }
