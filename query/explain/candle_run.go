@@ -22,14 +22,9 @@ const (
 
 // candleRun explains a number of a point of a chart that was merged of several intervals: of so many with a price, from the start of the first on.
 func (w *work) candleRun(ctx context.Context, coin *views.CatalogCoin, name string, parts []string, depth int) (*Node, error) {
-	interval, ok := chartIntervals[parts[2]]
-	if !ok {
-		return nil, w.nearField(name, parts, 2, chartIntervalNames)
-	}
-	step := intervals[interval]
-	start, ok := instant(parts[3])
-	if !ok || !start.Truncate(step).Equal(start) {
-		return nil, w.notABeginning(interval, step)
+	interval, start, err := w.chartInterval(name, parts)
+	if err != nil {
+		return nil, err
 	}
 	count, err := strconv.Atoi(parts[4])
 	if err != nil || count < 1 || count > mostMerged {

@@ -16,17 +16,26 @@ var chartIntervalNames = []string{"5m", "1h", "1d", "hourly", "daily"}
 // mostUnclosed bounds how many intervals back one is looked for that has not closed: as many as a day of the shortest has.
 const mostUnclosed = 288
 
-// chartPoint explains a point of a chart: the close of a candle, and of an interval that has not closed the newest price in it.
-func (w *work) chartPoint(ctx context.Context, coin *views.CatalogCoin, name string, parts []string, depth int) (*Node, error) {
+// chartInterval reads the interval of a chart and the start of one of them, the third and the fourth part of a name.
+func (w *work) chartInterval(name string, parts []string) (interval string, start time.Time, err error) {
 	interval, ok := chartIntervals[parts[2]]
 	if !ok {
-		return nil, w.nearField(name, parts, 2, chartIntervalNames)
+		return "", start, w.nearField(name, parts, 2, chartIntervalNames)
 	}
 	step := intervals[interval]
-	start, ok := instant(parts[3])
-	if !ok || !start.Truncate(step).Equal(start) {
-		return nil, w.notABeginning(interval, step)
+	if start, ok = instant(parts[3]); !ok || !start.Truncate(step).Equal(start) {
+		return "", start, w.notABeginning(interval, step)
 	}
+	return interval, start, nil
+}
+
+// chartPoint explains a point of a chart: the close of a candle, and of an interval that has not closed the newest price in it.
+func (w *work) chartPoint(ctx context.Context, coin *views.CatalogCoin, name string, parts []string, depth int) (*Node, error) {
+	interval, start, err := w.chartInterval(name, parts)
+	if err != nil {
+		return nil, err
+	}
+	step := intervals[interval]
 	end := start.Add(step)
 	if w.past && w.asOf.Before(end) {
 		return nil, query.NotFound("the candle had not closed by %s, and what an interval was before it closed is explained as it is now only", query.FormatTime(w.asOf.UnixNano()))
