@@ -146,6 +146,22 @@ func TestAPackageThatTheDetectorCrashedRunsAgain(t *testing.T) {
 	}
 }
 
+func TestTheGistOfALongFailureEndsWithItsMessages(t *testing.T) {
+	var output strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&output, "before %d\n", i)
+	}
+	output.WriteString("    demo_test.go:12: the number is wrong\n")
+	for i := range 100 {
+		fmt.Fprintf(&output, "after %d\n", i)
+	}
+	output.WriteString("--- FAIL: TestDemo (1.00s)\n")
+	want := "after 95\nafter 96\nafter 97\nafter 98\nafter 99\n--- FAIL: TestDemo (1.00s)\n[…]\n    demo_test.go:12: the number is wrong"
+	if got := gist(output.String()); got != want {
+		t.Errorf("the gist is %q, want %q", got, want)
+	}
+}
+
 func TestSkipsAreForgivenByRule(t *testing.T) {
 	skip := func(tier, reason string) result {
 		return result{tier: tier, name: "x", outcome: skipped, reason: reason}

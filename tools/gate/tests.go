@@ -471,11 +471,14 @@ func tierOfSkip(reason, otherwise string) string {
 // gistLines is how much of a failure the report repeats: a log is often kept by its end alone.
 const gistLines = 12
 
+// messageBytes is how much of one message it repeats.
+const messageBytes = 2000
+
 // crash begins what the Go runtime says of a test that takes the process with it.
 var crash = regexp.MustCompile(`^\s*(panic: |fatal error: |unexpected fault |SIG[A-Z]+: |WARNING: DATA RACE|==\d+==)`)
 
-// gist finds the lines of a failed test that explain most: from a crash on, or else the first ones, where a test that logs little
-// has its errors (the log of what it started follows), and the last.
+// gist finds the lines of a failed test that explain most: from a crash on, or else the first and the last ones; a test that logs more than
+// that, as one that shows the log of what it started, has its own messages last.
 func gist(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {
@@ -490,7 +493,16 @@ func gist(output string) string {
 	if len(lines) <= gistLines {
 		return strings.Join(lines, "\n")
 	}
-	return strings.Join(slices.Concat(lines[:gistLines/2], []string{"[…]"}, lines[len(lines)-gistLines/2:]), "\n")
+	var messages []string
+	for _, line := range lines {
+		if logged.MatchString(line) && len(messages) < gistLines/2 {
+			messages = append(messages, line[:min(len(line), messageBytes)])
+		}
+	}
+	if len(messages) == 0 {
+		messages = lines[:gistLines/2]
+	}
+	return strings.Join(slices.Concat(lines[len(lines)-gistLines/2:], []string{"[…]"}, messages), "\n")
 }
 
 var logged = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: (.*)$`)
