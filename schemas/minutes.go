@@ -27,5 +27,11 @@ func TradeTime(t *eventsv1.Tick) int64 {
 	return t.IngestTime
 }
 
+// Traded reports whether a tick is a trade that counts in candles: of a spot market of a coin, in time, neither read twice nor excluded by a correction.
+func Traded(r *eventsv1.ResolvedTick) bool {
+	const inNone = Late | Unmapped | NotSpot | Repeat | Excluded
+	return r.Tick.Kind == eventsv1.TickKind_TICK_KIND_TRADE && Flag(r.Flags)&inNone == 0
+}
+
 // USD is the id of the quote asset that needs no rate.
 const USD = "USD"

@@ -119,12 +119,9 @@ const (
 	patience = 10 * time.Second
 )
 
-// left are the flags of trades that belong to no candle.
-const left = schemas.Late | schemas.Unmapped | schemas.NotSpot | schemas.Repeat | schemas.Excluded
-
 func (f *fold) trade(in processors.Input, r *eventsv1.ResolvedTick) {
 	t := r.Tick
-	if t.Kind != eventsv1.TickKind_TICK_KIND_TRADE || schemas.Flag(r.Flags)&left != 0 {
+	if !schemas.Traded(r) {
 		return
 	}
 	start := schemas.Minute(schemas.TradeTime(t))

@@ -104,13 +104,22 @@ func (w *work) candle(ctx context.Context, coin *views.CatalogCoin, interval str
 	if c.Origin != schemas.OriginLive {
 		n.Method.Name += "-" + string(c.Origin)
 	}
+	ofVenues := c.Origin.Past() && (step == time.Minute || step == time.Hour || step == oneDay)
 	switch {
 	case interval == "1m" && c.Origin == schemas.OriginLive:
 		return n, w.liveMinute(ctx, n, coin, c, of, depth)
-	case interval == "1m":
-		n.Note = "from candles of venues (" + string(c.Origin) + "), which are not folded again for an explanation"
+	case depth <= 0 && ofVenues:
+		n.Method.Formula = pastFormula
 		return n, nil
 	case depth <= 0:
+		return n, nil
+	case ofVenues:
+		if is, err := w.candleOfVenues(ctx, n, coin, c, of, interval, depth); err != nil || is {
+			return n, err
+		}
+	}
+	if interval == "1m" {
+		n.Note = "not computed again: the candles of venues that it was made of are not there any more"
 		return n, nil
 	}
 	return n, w.longerCandle(ctx, n, coin, c, of, step, depth)
@@ -154,11 +163,11 @@ func (w *work) longerCandle(ctx context.Context, n *Node, coin *views.CatalogCoi
 	}
 	joined := schemas.JoinCandles(minutes, step)
 	switch {
-	case field.name == fieldVolumeUSD && (step == time.Hour || step == oneDay):
-		n.Note = "not computed again: a sum of floats depends on the order of its parts, which is that of the table then"
 	case len(joined) != 1 || joined[0].Minutes != c.Minutes:
-		n.Note = fmt.Sprintf("not computed again: it is a candle of venues of its own length (%s), not one of minutes", c.Origin)
+		n.Note = fmt.Sprintf("not computed again: it is of %d minutes, of which %d are there", c.Minutes, len(minutes))
 		return nil
+	case field.name == fieldVolumeUSD && (step == time.Hour || step == oneDay):
+		n.compareSum(field.value(joined[0]), len(minutes))
 	default:
 		recomputed := field.value(joined[0])
 		n.compare(&recomputed)

@@ -80,7 +80,7 @@ func (w *work) liveMinute(ctx context.Context, n *Node, coin *views.CatalogCoin,
 	case logged.candle == nil || !whole || len(prices) == 0:
 		n.Note = "not computed again: the log no longer has all prices and candles of the minute"
 	case field.name == fieldVolumeUSD:
-		n.Note = "not computed again: it is a sum over single trades"
+		return w.turnoverMinute(ctx, n, coin, logged, prices[len(prices)-1].accepted, c)
 	case field.name == "volume" || field.name == "trades":
 		tradedMinute(n, logged, prices[len(prices)-1].accepted, c, field)
 	default:

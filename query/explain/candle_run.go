@@ -97,25 +97,42 @@ var runFormulas = map[string]string{
 
 // candleRunAgain makes the number again of the minutes of each interval, as a candle of one interval is.
 func (w *work) candleRunAgain(ctx context.Context, n *Node, coin *views.CatalogCoin, candles []schemas.Candle, step time.Duration, field candleField) error {
-	if field.name == fieldVolumeUSD && step != 5*time.Minute {
-		n.Note = "not computed again: a sum of floats depends on the order of its parts, which is that of the table then"
-		return nil
-	}
-	again := make([]schemas.Candle, 0, len(candles))
+	again, parts := make([]schemas.Candle, 0, len(candles)), 0
 	for _, c := range candles {
-		minutes, err := w.History.Intervals(ctx, coin.ID, time.Minute, c.Start, c.Start.Add(step))
+		made, minutes, err := w.madeAgain(ctx, coin, c, step)
 		if err != nil {
 			return err
 		}
-		joined := schemas.JoinCandles(minutes, step)
-		if len(joined) != 1 || joined[0].Minutes != c.Minutes {
-			n.Note = fmt.Sprintf("not computed again: the interval that starts at %s is a candle of venues of its own length (%s), not one of minutes", c.Start.Format(time.RFC3339), c.Origin)
+		if made == nil {
+			n.Note = fmt.Sprintf("not computed again: of the interval that starts at %s not all minutes are there", c.Start.Format(time.RFC3339))
 			return nil
 		}
-		again = append(again, joined[0])
+		again, parts = append(again, *made), parts+minutes
 	}
-	n.compare(known(field.value(joinedRun(again))))
-	return nil
+	if field.name == fieldVolumeUSD {
+		n.compareSum(field.value(joinedRun(again)), parts)
+		return nil
+	}
+	joined := joinedRun(again)
+	return w.comparePast(ctx, n, &joined, field)
+}
+
+// madeAgain makes a candle again of so many parts: of venues' own candles of its length, or of its minutes; nil where these are not there.
+func (w *work) madeAgain(ctx context.Context, coin *views.CatalogCoin, c schemas.Candle, step time.Duration) (again *schemas.Candle, parts int, err error) {
+	if c.Origin.Past() && (step == time.Hour || step == oneDay) {
+		if refolded, ok, err := w.History.RefoldPast(ctx, coin.ID, step, c.Start); err != nil || ok {
+			return &refolded.Candle, 1, err
+		}
+	}
+	minutes, err := w.History.Intervals(ctx, coin.ID, time.Minute, c.Start, c.Start.Add(step))
+	if err != nil {
+		return nil, 0, err
+	}
+	joined := schemas.JoinCandles(minutes, step)
+	if len(joined) != 1 || joined[0].Minutes != c.Minutes {
+		return nil, 0, nil
+	}
+	return &joined[0], len(minutes), nil
 }
 
 // joinedRun is the candle of at least one, oldest first.

@@ -98,8 +98,11 @@ func (w *work) chart(ctx context.Context, coin *views.CatalogCoin, name string, 
 	}
 	if own == 0 {
 		n.compare(field.value(again))
+		if err := w.unlessDue(ctx, n); err != nil {
+			return nil, err
+		}
 	} else {
-		n.Note = fmt.Sprintf("not computed again: %d of the candles that it follows from are candles of venues of their own length, which are not made of shorter ones", own)
+		n.Note = fmt.Sprintf("not computed again: what %d of the candles that it follows from are made of is not there any more", own)
 	}
 	for _, of := range inputs {
 		in, err := w.chartInput(ctx, coin, interval, line, of, len(n.Inputs), depth-1)

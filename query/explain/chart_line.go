@@ -21,7 +21,7 @@ const (
 // shorter ones and of the prices that the log has.
 type chartLine struct {
 	candles, again []schemas.Candle
-	// own are the starts of candles that have no shorter ones that they follow from: those of venues of their own length, which again has as they are.
+	// own are the starts of candles that follow from nothing that is there: again has them as they are.
 	own map[int64]bool
 	// open is when the interval under way starts, tail the prices of the log.
 	open time.Time
@@ -55,13 +55,8 @@ func (w *work) chartLine(ctx context.Context, coin *views.CatalogCoin, step time
 	if line.candles, line.again, err = w.settled(ctx, coin.ID, step, from, line.open); err != nil {
 		return nil, err
 	}
-	for i, c := range line.candles {
-		again := &line.again[i]
-		live := c.Origin == schemas.OriginLive && again.Origin == schemas.OriginLive
-		// Days are made again of hours, which may be venues' own although they are as many.
-		if ofMinutes := step < oneDay && again.Minutes == c.Minutes; !live && !ofMinutes {
-			*again, line.own[c.Start.Unix()] = c, true
-		}
+	if err := w.ofVenues(ctx, coin, line, step, from); err != nil {
+		return nil, err
 	}
 	joined := schemas.JoinCandles(last, step)
 	line.candles, line.again = append(line.candles, joined...), append(line.again, joined...)
@@ -89,6 +84,33 @@ func (w *work) chartLine(ctx context.Context, coin *views.CatalogCoin, step time
 		line.candles, line.again = carried(line.candles, line.open), carried(line.again, line.open)
 	}
 	return line, nil
+}
+
+// ofVenues makes candles of a line again that are of venues' own candles of their length.
+func (w *work) ofVenues(ctx context.Context, coin *views.CatalogCoin, line *chartLine, step time.Duration, from time.Time) error {
+	refolded := map[int64]schemas.Candle{}
+	if step >= time.Hour && slices.ContainsFunc(line.candles, func(c schemas.Candle) bool { return c.Origin.Past() }) {
+		all, err := w.History.RefoldAllPast(ctx, coin.ID, step, from, line.open)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			refolded[c.Start.Unix()] = c
+		}
+	}
+	for i, c := range line.candles {
+		again := &line.again[i]
+		if own, is := refolded[c.Start.Unix()]; is && c.Origin.Past() {
+			*again = own
+			continue
+		}
+		// Days are made again of hours, which may be venues' own although they are as many.
+		live := c.Origin == schemas.OriginLive && again.Origin == schemas.OriginLive
+		if ofMinutes := step < oneDay && again.Minutes == c.Minutes; !live && !ofMinutes {
+			*again, line.own[c.Start.Unix()] = c, true
+		}
+	}
+	return nil
 }
 
 // storedTail are the last prices as tables have them. A price is in the log a moment before it is there: without the newest one those of the log count.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,9 +176,8 @@ func (w *fixture) venueCandles(length time.Duration, start time.Time, n int) {
 	w.Must(err)
 }
 
-// Hours that are made of minutes of venues are made again of these. Hours that a venue reports itself follow from nothing shorter: what depends on one is
-// not said to be reproduced, and what does not is.
-func TestCandlesOfVenuesAreNotSaidToBeMadeAgain(t *testing.T) {
+// What a chart shows of the past is made again of minutes of venues and of hours of theirs; of what is not there any more it is not said to be.
+func TestChartsOfVenuesCandlesAreMadeAgain(t *testing.T) {
 	w := newFixture(t)
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w.venueCandles(time.Minute, start.Add(-2*time.Hour), 120)
@@ -188,12 +188,21 @@ func TestCandlesOfVenuesAreNotSaidToBeMadeAgain(t *testing.T) {
 	w.venueCandles(time.Hour, start.Add(-4*time.Hour), 2)
 	w.Now = w.Now.Add(5 * time.Minute) // what charts hold of the past is read again
 	w.Pulse()
-	for from, again := range map[time.Time]bool{start.Add(-2 * time.Hour): true, start.Add(-4 * time.Hour): false} {
+	numbers := func(from time.Time) (numbers []string) {
 		for _, field := range []string{"minPrice", "avgPrice", "changePct"} {
-			n := w.ask(fmt.Sprintf("chart/bitcoin/1h/%s/%s/%s", from.Format(time.RFC3339), body.Data.Stats.Until, field), "")
-			if (n.Reproduced != nil && *n.Reproduced) != again || (n.Reproduced == nil) == again || (n.Note == "") != again {
-				t.Errorf("%s from %s: got %+v, want made again %t, else with the reason", field, from, n, again)
-			}
+			numbers = append(numbers, fmt.Sprintf("chart/bitcoin/1h/%s/%s/%s", from.Format(time.RFC3339), body.Data.Stats.Until, field))
+		}
+		return numbers
+	}
+	for _, number := range append(numbers(start.Add(-2*time.Hour)), numbers(start.Add(-4*time.Hour))...) {
+		if n := w.reproduced(number, "", true); n.Note != "" {
+			t.Errorf("%s: got the note %q, want none", number, n.Note)
+		}
+	}
+	w.Must(w.Store.Conn().Exec(t.Context(), "TRUNCATE TABLE backfill"))
+	for _, number := range numbers(start.Add(-4 * time.Hour)) {
+		if n := w.ask(number, ""); n.Reproduced != nil || !strings.Contains(n.Note, "not there any more") {
+			t.Errorf("%s: got %+v, want that it is not made again, with the reason", number, n)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
@@ -16,7 +17,7 @@ type Node struct {
 	// Published is only known of prices.
 	Published  string   `json:"published,omitempty" format:"date-time" doc:"When it was written, in log time"`
 	Method     *Method  `json:"method,omitempty" doc:"How it is made of its inputs; absent if a record states it"`
-	Reproduced *bool    `json:"reproduced,omitempty" doc:"Whether computing it again from records of the log gives the same number to the last digit; absent if that was not tried: at the bound of depth, and for what a record states"`
+	Reproduced *bool    `json:"reproduced,omitempty" doc:"Whether computing it again from records of the log gives the same number to the last digit, or but for rounding if the note says so; absent if that was not tried: at the bound of depth, and for what a record states"`
 	Recomputed *float64 `json:"recomputed,omitempty" doc:"The recomputed number, if it differs"`
 	Note       string   `json:"note,omitempty" doc:"Why it does not count, or was not computed again"`
 	Inputs     []*Node  `json:"inputs,omitempty" doc:"What it was made of"`
@@ -58,6 +59,22 @@ func (n *Node) compare(recomputed *float64) {
 	n.Reproduced = &same
 	if !same {
 		n.Recomputed = recomputed
+	}
+}
+
+// anyOrder is the note of a sum that equals its recomputation but for rounding.
+const anyOrder = "the tables add its parts up in an order of their own: it equals their sum in the order of time but for the rounding of the additions"
+
+// compareSum compares a sum of so many floats, none negative, that was added up in an unknown order. Two such sums differ by at most two times one less than
+// their number of roundings, each of half of the last digit (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2).
+func (n *Node) compareSum(recomputed float64, parts int) {
+	n.compare(&recomputed)
+	if *n.Reproduced || n.Value == nil {
+		return
+	}
+	const halfDigit = 0x1p-53
+	if math.Abs(*n.Value-recomputed) <= 2*float64(parts-1)*halfDigit*max(*n.Value, recomputed) {
+		*n.Reproduced, n.Note = true, anyOrder
 	}
 }
 

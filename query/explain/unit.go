@@ -52,6 +52,11 @@ type History interface {
 	views.PublishedPrices
 	// Intervals returns the candles of a coin that start in [from, to), oldest first, in intervals of a minute, an hour or a day.
 	Intervals(ctx context.Context, coinID string, interval time.Duration, from, to time.Time) ([]schemas.Candle, error)
+	// RefoldPast folds the back-filled candle of a coin of a length once more, of the candles of venues; false where there is none; RefoldAllPast all that
+	// start in [from, to), oldest first. PastDue counts what is to be folded again, since something came that it is made of.
+	RefoldPast(ctx context.Context, coinID string, length time.Duration, start time.Time) (views.Refolded, bool, error)
+	RefoldAllPast(ctx context.Context, coinID string, length time.Duration, from, to time.Time) ([]schemas.Candle, error)
+	PastDue(ctx context.Context) (int, error)
 	// CandleTail returns the candles of published prices of the seconds in [from, to), in intervals of a step, oldest first.
 	CandleTail(ctx context.Context, coinID string, step time.Duration, from, to time.Time) ([]schemas.Candle, error)
 	// AllIntervals returns what Intervals does of all coins, by coin id.

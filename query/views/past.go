@@ -22,6 +22,10 @@ type (
 	DefiPast = read.DefiPast
 	// ReportedPart is a number that a source reported afterwards, with its record.
 	ReportedPart = read.ReportedPart
+	// Refolded is a candle of the past as it is folded now, and of what.
+	Refolded = read.Refolded
+	// RefoldedMarket is a venue's own candle that it is folded of.
+	RefoldedMarket = read.RefoldedMarket
 	// PegSample is the price of a stablecoin at a moment.
 	PegSample = read.PegSample
 	// PegStatistic is how well a stablecoin kept its peg.

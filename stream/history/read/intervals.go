@@ -48,6 +48,26 @@ func (r Reader) Intervals(ctx context.Context, coinID string, interval time.Dura
 	return fillIn(interval, p.live, p.backfilled, minutes), nil
 }
 
+type (
+	// Refolded is a candle of the past as it is folded now, and of what.
+	Refolded = past.Refolded
+	// RefoldedMarket is a venue's own candle that it is folded of.
+	RefoldedMarket = past.RefoldedMarket
+)
+
+// RefoldPast folds the back-filled candle of a coin of a length (a minute, an hour or a day) once more, of the candles of venues; false where there is none.
+func (r Reader) RefoldPast(ctx context.Context, coinID string, length time.Duration, start time.Time) (Refolded, bool, error) {
+	return past.Refold(ctx, r.store, coinID, length, start)
+}
+
+// RefoldAllPast folds all back-filled candles of a coin of a length that start in [from, to) once more, oldest first.
+func (r Reader) RefoldAllPast(ctx context.Context, coinID string, length time.Duration, from, to time.Time) ([]schemas.Candle, error) {
+	return past.RefoldAll(ctx, r.store, coinID, length, past.Span{From: from, To: to})
+}
+
+// PastDue counts the parts of the past that are to be folded again, since something came that they are made of.
+func (r Reader) PastDue(ctx context.Context) (int, error) { return past.NewFold(r.store).Due(ctx) }
+
 // foldedMinutes folds live and back-filled minutes into the intervals of spans, where there are back-filled ones.
 func (r Reader) foldedMinutes(ctx context.Context, coinID string, interval time.Duration, spans []past.Span, p parts) ([]schemas.Candle, error) {
 	var backfilled []schemas.Candle

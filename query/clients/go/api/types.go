@@ -1437,8 +1437,8 @@ type ExplainNode struct {
 	Recomputed *float64 `json:"recomputed,omitzero"`
 	// The records of the log that state it, or that hold what it was made of
 	Records []ExplainPlace `json:"records,omitzero"`
-	// Whether computing it again from records of the log gives the same number to the last digit; absent if that was not tried: at the
-	// bound of depth, and for what a record states
+	// Whether computing it again from records of the log gives the same number to the last digit, or but for rounding if the note says
+	// so; absent if that was not tried: at the bound of depth, and for what a record states
 	Reproduced *bool `json:"reproduced,omitzero"`
 	// Which time the number is for: of a minute its end, of a candle its start
 	Time time.Time `json:"time,omitzero"`

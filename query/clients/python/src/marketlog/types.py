@@ -1372,8 +1372,8 @@ class ExplainNode(TypedDict):
     records: NotRequired[list[ExplainPlace]]
     """The records of the log that state it, or that hold what it was made of"""
     reproduced: NotRequired[bool]
-    """Whether computing it again from records of the log gives the same number to the last digit; absent if that was not tried: at
-    the bound of depth, and for what a record states
+    """Whether computing it again from records of the log gives the same number to the last digit, or but for rounding if the note
+    says so; absent if that was not tried: at the bound of depth, and for what a record states
     """
     time: NotRequired[str]
     """Which time the number is for: of a minute its end, of a candle its start"""
