@@ -167,7 +167,7 @@ func newUnits(r *reading, overrides *schemas.SymbolOverrides, limiter *limits.Li
 	u.pegging.Statistics().RememberBy(r.in.Clock.Now, r.priceCache.Steps())
 	u.priced = prices.New(r.priceCache, r.catalog, views.NewConverter(r.priceCache, r.catalog, u.pastCurrencies), r.past, venues())
 	pastCoins := views.NewPastCoins(r.catalog, u.pastRows, r.past)
-	u.describing = coins.New(r.priceCache, r.catalog, r.yields, r.candles, pastCoins, r.past)
+	u.describing = coins.New(r.priceCache, r.catalog, r.yields, r.candles, coins.Served{Coins: pastCoins, Yields: r.pastYields}, r.past)
 	u.market = globalstats.New(r.catalog, globalstats.Served{Summaries: views.NewPastSummaries(r.catalog, r.log, r.past), Coins: pastCoins, Sources: u.pastCurrencies}, r.past)
 	u.currencies = fiat.New(schemas.Coins(), r.catalog, u.pastCurrencies, r.past)
 	return u

@@ -24,6 +24,8 @@ import (
 var rowsOf = []string{
 	"/api/v1/coins/markets?", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=2&page=2&", "/api/v1/coins/markets?order=total_volume&",
 	"/api/v1/coins/top?limit=3&", "/api/v1/coins/trending?", "/api/v1/coins/bitcoin/market-data?", "/api/v1/coins/ethereum/market-data?", "/api/v1/coins/pepe/market-data?",
+	"/api/v1/coins/featured?", "/api/v1/coins/featured?limit=2&", "/api/v1/coins/with-rates?category=lending&", "/api/v1/coins/with-rates?category=staking&limit=2&",
+	"/api/v1/coins/with-rates?category=borrowing&limit=50&",
 }
 
 // randomCandles are candles that differ whenever they are read.
@@ -71,6 +73,35 @@ func randomRow(random *rand.Rand, coin string, rank uint32, end time.Time) *even
 	return row
 }
 
+// yields writes to the log what a fold makes of the yields of a minute, some reported and some of them ended, and returns it as a tail hands it over.
+func (w *replayedFixture) yields(end time.Time) (read []views.TailRecord) {
+	w.T.Helper()
+	var records []*eventsv1.RateRecord
+	for _, provider := range []string{"aave", "lido", "okx"} {
+		for _, category := range schemas.RateCategories {
+			for _, coin := range []string{"bitcoin", "ethereum", "solana", "pepe", "nobody-knows"} {
+				if w.IntN(3) > 0 {
+					continue
+				}
+				received := end.Add(-time.Duration(w.Int64N(int64(time.Minute)))).UnixNano()
+				records = append(records, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Entry{Entry: &eventsv1.RateEntry{
+					Provider: provider, Source: provider, Category: category, CoinId: coin, Symbol: "S", ProviderSymbol: "S", Pool: coin, Apy: float64(w.IntN(50)) / 7, Time: end.UnixNano(),
+					Heard: received, Ended: w.IntN(9) == 0, Said: &eventsv1.Rate{Raw: "1", RawUnit: "apy_percent", Interval: int64(40 * time.Second), IngestTime: received}}}})
+			}
+		}
+	}
+	records = append(records, &eventsv1.RateRecord{Body: &eventsv1.RateRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano()}}})
+	for index, rec := range records {
+		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: end.UnixNano(), Index: uint32(index)}
+		value, err := rec.MarshalVT()
+		w.Must(err)
+		written := &kgo.Record{Topic: schemas.TopicRates, Value: value, Timestamp: end}
+		w.Must(w.client.ProduceSync(w.T.Context(), written).FirstErr())
+		read = append(read, views.TailRecord{Offset: written.Offset, Marked: rec})
+	}
+	return read
+}
+
 // Rows of coins are served some seconds after their minute, with figures of candles that each process reads at its own pace. As of an instant
 // the answer is the one of that instant, byte for byte: of the process that answered, and of another that knows what was recorded.
 func TestCoinsAsTheyWereServed(t *testing.T) {
@@ -85,19 +116,22 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 	w.Now = begin
 	clock := func() time.Time { return w.Now }
 	steps := w.Prices.Steps()
-	serve := func(prices *views.PriceCache, catalog *views.Catalog) {
-		w.Catalog = catalog
-		w.Serve(coins.New(prices, catalog, w.Yields, views.NewCandles(prices, stored{w.Fixture}),
-			views.NewPastCoins(catalog, views.NewPastRows(catalog, log, w.History()), w.History()), stored{w.Fixture}).Endpoints())
+	serve := func(prices *views.PriceCache, catalog *views.Catalog, yields *views.YieldStore) {
+		w.Catalog, w.Yields = catalog, yields
+		w.Serve(coins.New(prices, catalog, yields, views.NewCandles(prices, stored{w.Fixture}), coins.Served{
+			Coins:  views.NewPastCoins(catalog, views.NewPastRows(catalog, log, w.History()), w.History()),
+			Yields: views.NewPastYields(yields, log, w.History())}, stored{w.Fixture}).Endpoints())
 	}
 	first := views.NewCatalog(w.Prices.Coins())
 	w.Prices.RememberBy(clock)
 	w.Prices.ReadPastFrom(log)
 	first.RememberBy(clock, steps)
 	figures := views.NewFigures(w.Prices, randomCandles{w.Rand, clock}, first.Measure)
-	serve(w.Prices, first)
+	w.Yields.RememberBy(clock, steps)
+	serve(w.Prices, first, w.Yields)
 
 	var answers []querytest.Answered
+	var unread []views.TailRecord // yields
 	ask := func(after int) {
 		w.Now = w.Now.Add(time.Duration(1+w.IntN(after)) * time.Millisecond)
 		answers = append(answers, w.Ask(w.Now, false, rowsOf))
@@ -138,6 +172,17 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 		first.Settle() // the first row names a coin
 		if i > 0 {
 			ask(5000)
+		}
+		if offered := w.yields(end); i == 0 || w.IntN(4) > 0 { // else its yields are served with those of the next one
+			w.Now = w.Now.Add(time.Duration(1+w.IntN(2000)) * time.Millisecond)
+			for _, rec := range append(unread, offered...) {
+				w.Must(w.Yields.Apply(rec))
+			}
+			if unread = nil; i > 0 {
+				ask(9000)
+			}
+		} else {
+			unread = append(unread, offered...)
 		}
 		if (i < silent || i > silent+5) && w.IntN(4) > 0 {
 			w.Now = w.Now.Add(time.Millisecond)
@@ -180,21 +225,25 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 	w.Must(second.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{
 		Market: &eventsv1.Market{CoinId: "pepe", Symbol: "PEP", Name: "pepe", Price: 1, Time: w.Now.UnixNano()}}}}))
 	w.Must(second.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.Now.UnixNano()}}}}))
-	serve(other, second)
+	yields := views.NewYieldStore()
+	serve(other, second, yields)
 	check("another process", 2)
 
 	// One that begins to answer is asked for what the first one served.
 	second.RememberBy(clock, other.Steps())
+	yields.RememberBy(clock, other.Steps())
 	other.Steps().Begin(clock)
 	w.RecordServed(other.Steps(), "second")
 	check("another process that answers", 4)
 
 	for path, want := range map[string]string{
-		"/api/v1/coins/top?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):                        "410 AGED_OUT availableFrom",
-		"/api/v1/coins/markets?sparkline=true&asOf=" + begin.Add(5*time.Minute).Format(time.RFC3339):  "400 NOT_SUPPORTED sparkline /api/v1/charts/",
-		"/api/v1/coins/bitcoin/market-data?asOf=" + w.Now.Add(time.Hour).Format(time.RFC3339):         "400 VALIDATION_ERROR asOf",
-		"/api/v1/coins/bitcoin/market-data?asOf=" + begin.Add(-24*time.Hour).Format(time.RFC3339):     "410 AGED_OUT",
-		fmt.Sprintf("/api/v1/coins/trending?asOf=%s", begin.Add(12*time.Minute).Format(time.RFC3339)): "200 coins",
+		"/api/v1/coins/top?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):                         "410 AGED_OUT availableFrom",
+		"/api/v1/coins/markets?sparkline=true&asOf=" + begin.Add(5*time.Minute).Format(time.RFC3339):   "400 NOT_SUPPORTED sparkline /api/v1/charts/",
+		"/api/v1/coins/featured?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):                    "410 AGED_OUT availableFrom",
+		"/api/v1/coins/with-rates?category=lending&asOf=" + begin.Add(-time.Hour).Format(time.RFC3339): "410 AGED_OUT availableFrom",
+		"/api/v1/coins/bitcoin/market-data?asOf=" + w.Now.Add(time.Hour).Format(time.RFC3339):          "400 VALIDATION_ERROR asOf",
+		"/api/v1/coins/bitcoin/market-data?asOf=" + begin.Add(-24*time.Hour).Format(time.RFC3339):      "410 AGED_OUT",
+		fmt.Sprintf("/api/v1/coins/trending?asOf=%s", begin.Add(12*time.Minute).Format(time.RFC3339)):  "200 coins",
 	} {
 		got := w.Get(path)
 		status, words, _ := strings.Cut(want, " ")

@@ -113,7 +113,7 @@ func many(b *testing.B, n int) (*querytest.Fixture, func() string) {
 	querytest.ManyCoins(w, n)
 	querytest.ManyRows(w, n)
 	return w, func() string {
-		w.Serve(coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, stored{w}), nil, stored{w}).Endpoints())
+		w.Serve(coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, stored{w}), coins.Served{}, stored{w}).Endpoints())
 		return w.Base()
 	}
 }
@@ -125,7 +125,7 @@ func TestPagesHoldEachCoinOnce(t *testing.T) {
 	const n = 730
 	querytest.ManyCoins(w, n)
 	querytest.ManyRows(w, n)
-	w.Serve(coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, stored{w}), nil, stored{w}).Endpoints())
+	w.Serve(coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, stored{w}), coins.Served{}, stored{w}).Endpoints())
 	for _, order := range []string{"market_cap_rank", "total_volume", "name", "price_change_percentage_24h"} {
 		for _, dir := range []string{"asc", "desc"} {
 			var ids []string
@@ -159,7 +159,7 @@ func TestSearchFindsWhatNamesHold(t *testing.T) {
 	w.Now = w.Time("2026-11-20T10:00:00Z")
 	querytest.ManyCoins(w, 500)
 	querytest.ManyRows(w, 500)
-	w.Serve(coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, stored{w}), nil, stored{w}).Endpoints())
+	w.Serve(coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, stored{w}), coins.Served{}, stored{w}).Endpoints())
 	for _, q := range []string{"1", "c", "coin4", "Coin 12", "N7", "in 3", "oin", "bit", "x", "coin 499"} {
 		want := 0
 		for _, coin := range w.Catalog.Snapshot().Coins {

@@ -66,13 +66,18 @@ func (u *Unit) indexOf(ctx context.Context, r *query.Request) (*index, error) {
 	if !asOf {
 		return u.index(r.Now), nil
 	}
-	snapshot, err := u.pastCoins.At(ctx, at)
+	snapshot, err := u.served.Coins.At(ctx, at)
 	if err != nil {
 		return nil, query.FaultOfPast(err, at)
 	}
+	return indexAsOf(snapshot, at), nil
+}
+
+// indexAsOf is the index of the coins as they were served at an instant.
+func indexAsOf(snapshot *views.Snapshot, at time.Time) *index {
 	ix := newIndex(snapshot, &past{})
 	ix.stale, ix.asOf = staleRows(snapshot, at), true
-	return ix, nil
+	return ix
 }
 
 // of reports whether an index is that of a snapshot at a time of the query's clock.

@@ -12,7 +12,7 @@ import (
 
 func TestWhoAsksWhileAnIndexIsMadeReadsTheOneBefore(t *testing.T) {
 	catalog := views.NewCatalog(schemas.Coins())
-	u := New(views.NewPriceCache(schemas.Coins()), catalog, views.NewYieldStore(), nil, nil, nil)
+	u := New(views.NewPriceCache(schemas.Coins()), catalog, views.NewYieldStore(), nil, Served{}, nil)
 	now := time.Unix(60, 0)
 	first := u.index(now)
 	pulse := &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: 60e9, Watermark: 60e9}}}
@@ -33,7 +33,7 @@ func TestWhoAsksWhileAnIndexIsMadeReadsTheOneBefore(t *testing.T) {
 // Rows state that they are old once the fold of markets has ended no minute for three, and no more when it goes on.
 func TestRowsAreMarkedStale(t *testing.T) {
 	catalog := views.NewCatalog(schemas.Coins())
-	u := New(views.NewPriceCache(schemas.Coins()), catalog, views.NewYieldStore(), nil, nil, nil)
+	u := New(views.NewPriceCache(schemas.Coins()), catalog, views.NewYieldStore(), nil, Served{}, nil)
 	if u.index(time.Unix(1_000, 0)).stale {
 		t.Error("before the first minute there is nothing to be stale")
 	}

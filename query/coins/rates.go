@@ -44,6 +44,13 @@ func (u *Unit) ratedAt(now time.Time) *rated {
 	if known := u.ratings.Load(); known != nil && known.current == current {
 		return known
 	}
+	next := rate(current)
+	u.ratings.Store(next)
+	return next
+}
+
+// rate sums up rates by coin and category.
+func rate(current *views.CurrentRates) *rated {
 	next := &rated{number: ratings.Add(1), current: current, coins: map[string]*coinRated{}}
 	byCoin := map[string]map[string][]*eventsv1.RateEntry{}
 	for _, e := range current.Counted {
@@ -67,8 +74,21 @@ func (u *Unit) ratedAt(now time.Time) *rated {
 		coin.providers = len(providers)
 		next.coins[id] = coin
 	}
-	u.ratings.Store(next)
 	return next
+}
+
+// ratedOf are the index and the rates that a request asks for: those of the instant of its asOf, else the newest ones.
+func (u *Unit) ratedOf(ctx context.Context, r *query.Request) (*index, *rated, error) {
+	at, asOf := r.Time("asOf")
+	if !asOf {
+		return u.index(r.Now), u.ratedAt(r.Now), nil
+	}
+	snapshot, unrowed := u.served.Coins.At(ctx, at)
+	current, unrated := u.served.Yields.At(ctx, at)
+	if err := views.FaultOfParts(unrowed, unrated); err != nil {
+		return nil, nil, query.FaultOfPast(err, at)
+	}
+	return indexAsOf(snapshot, at), rate(current), nil
 }
 
 // set reports the best rate of a category.
@@ -149,13 +169,17 @@ func (u *Unit) featured() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/featured", ID: "listFeaturedCoins", Tag: "coins",
 		Summary:     "Coins with yields, and the largest coins",
 		Description: "Coins sorted by the number of providers with a yield, filled up by rank.",
-		Params:      []query.Param{limitParam("20", maxFeatured)},
+		Params:      []query.Param{limitParam("20", maxFeatured), asOfParam},
 		Body:        FeaturedBody{}, MaxAge: listAge, Hot: true, Handle: u.getFeatured,
 	}
 }
 
 func (u *Unit) getFeatured(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, x, limit := u.index(r.Now), u.ratedAt(r.Now), int(r.Integer("limit"))
+	ix, x, err := u.ratedOf(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	limit := int(r.Integer("limit"))
 	return u.answerRated(ctx, ix, x, key("featured", r), func() any {
 		body := FeaturedBody{Coins: []FeaturedCoin{}}
 		for _, coin := range ix.featured(x, limit) {
@@ -230,14 +254,18 @@ func (u *Unit) withRates() query.Endpoint {
 		Description: "By rank, with the statistics of the current yields of one category over all providers. A yield counts for three polling intervals of its source.",
 		Params: []query.Param{
 			{Name: "category", Kind: query.Text, Required: true, Allowed: []string{"lending", "borrowing", "staking"}, Example: "lending", Doc: "Category of the yields."},
-			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name."},
-			limitParam("6", 50)},
+			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name; with asOf, the coins that it has now."},
+			limitParam("6", 50), asOfParam},
 		Body: WithRatesBody{}, MaxAge: listAge, Hot: true, Handle: u.getWithRates,
 	}
 }
 
 func (u *Unit) getWithRates(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, x, category, limit := u.index(r.Now), u.ratedAt(r.Now), r.Text("category"), int(r.Integer("limit"))
+	ix, x, err := u.ratedOf(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	category, limit := r.Text("category"), int(r.Integer("limit"))
 	k := key("with-rates", r)
 	k.a, k.b = category, own(schemas.CategoryID(r.Text("coinCategory")))
 	return u.answerRated(ctx, ix, x, k, func() any {

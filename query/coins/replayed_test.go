@@ -75,7 +75,7 @@ func TestAnswersAsOfBeforeAReplayAreThoseThatWereGiven(t *testing.T) {
 		pulse := &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.Now.UnixNano()}}}
 		w.Must(other.Apply(views.TailRecord{Partition: p, Offset: w.Offset(), Marked: pulse}))
 	}
-	w.Serve(coins.New(other, w.Catalog, w.Yields, views.NewCandles(other, stored{w.Fixture}), nil, stored{w.Fixture}).Endpoints())
+	w.Serve(coins.New(other, w.Catalog, w.Yields, views.NewCandles(other, stored{w.Fixture}), coins.Served{}, stored{w.Fixture}).Endpoints())
 	w.same("by another process", answers)
 
 	ends, err := kadm.NewClient(client).ListEndOffsets(t.Context(), schemas.TopicPrices)

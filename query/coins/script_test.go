@@ -30,7 +30,7 @@ func newFixture(t testing.TB) *querytest.Fixture {
 	))
 	w.Lines["store"] = func([]string) { w.Open(enginetest.Migrated(t)) } // what is published from now on is kept
 	past := stored{w}
-	unit := coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, past), nil, past)
+	unit := coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, past), coins.Served{}, past)
 	w.Lines["refresh"] = func([]string) { w.Must(unit.Refresh(t.Context())) } // what is kept of the past is read again
 	w.Serve(unit.Endpoints())
 	return w

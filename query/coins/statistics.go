@@ -88,7 +88,7 @@ func (u *Unit) getStatistics(ctx context.Context, r *query.Request) (query.Answe
 
 // statisticsAsOf is the answer of an instant.
 func (u *Unit) statisticsAsOf(ctx context.Context, coin views.Named, at time.Time) (query.Answer, error) {
-	snapshot, unrowed := u.pastCoins.At(ctx, at)
+	snapshot, unrowed := u.served.Coins.At(ctx, at)
 	entries, unpriced := u.priceCache.AsOf(ctx, u.history, []schemas.Coin{coin.Own}, at)
 	if err := views.FaultOfParts(unrowed, unpriced); err != nil {
 		return query.Answer{}, query.FaultOfPast(err, at)

@@ -35,13 +35,19 @@ type History interface {
 	HourlyCloses(ctx context.Context, from, to time.Time) (map[string][]float64, error)
 }
 
+// Served is where it is read what was served at past instants.
+type Served struct {
+	Coins  *views.PastCoins
+	Yields *views.PastYields
+}
+
 // Unit answers the endpoints of coins.
 type Unit struct {
 	priceCache *views.PriceCache
 	catalog    *views.Catalog
 	yieldStore *views.YieldStore
 	candles    *views.Candles
-	pastCoins  *views.PastCoins
+	served     Served
 	history    History
 
 	ratings atomic.Pointer[rated]
@@ -53,8 +59,8 @@ type Unit struct {
 }
 
 // New makes the unit. What it reports of the past is unknown until Run has read it.
-func New(priceCache *views.PriceCache, catalog *views.Catalog, yieldStore *views.YieldStore, candles *views.Candles, pastCoins *views.PastCoins, history History) *Unit {
-	u := &Unit{priceCache: priceCache, catalog: catalog, yieldStore: yieldStore, candles: candles, pastCoins: pastCoins, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
+func New(priceCache *views.PriceCache, catalog *views.Catalog, yieldStore *views.YieldStore, candles *views.Candles, served Served, history History) *Unit {
+	u := &Unit{priceCache: priceCache, catalog: catalog, yieldStore: yieldStore, candles: candles, served: served, history: history, warned: map[string]bool{}, bodies: otter.Must(&otter.Options[bodyKey, query.Answer]{
 		MaximumWeight: cacheBytes,
 		// The compressed form may be beside it.
 		Weigher:          func(_ bodyKey, a query.Answer) uint32 { return uint32(len(a.Body.JSON())*5/4 + 256) },

@@ -63,7 +63,7 @@ func newFixture(t testing.TB) *fixture {
 	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
-		coins.New(w.Prices, w.Catalog, w.Yields, candles, pastCoins, w.History()),
+		coins.New(w.Prices, w.Catalog, w.Yields, candles, coins.Served{Coins: pastCoins, Yields: views.NewPastYields(w.Yields, nil, w.History())}, w.History()),
 		globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, nil, w.History()), Coins: pastCoins,
 			Sources: views.NewPastCurrencies(w.Catalog, nil, w.History())}, w.History()),
 		stablecoins.New(w.Prices, w.Catalog, w.History(), stablecoins.Served{
