@@ -119,7 +119,7 @@ func everyEndpoint(t testing.TB) (base string) {
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
-		charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts),
+		charts.New(w.Prices, w.Catalog, candles, w.History(), w.Yields, rateCharts),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, coins.Served{Coins: pastCoins, Yields: views.NewPastYields(w.Yields, nil, w.History())}, w.History()),
 		globalstats.NewDefi(w.Catalog, defi, views.NewPastDefi(defi, nil, w.History()), w.History()),
 		globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, nil, w.History()), Coins: pastCoins,

@@ -75,6 +75,13 @@ func FaultOfPast(err error, at time.Time) error {
 	return err
 }
 
+// PriceNotKept refuses the price of a coin as of an instant by which our venues had none, or an old one: a reference source may have reported it.
+func PriceNotKept(coinID string, at time.Time) error {
+	instant := FormatTime(at.UnixNano())
+	return NotSupported(asOf, "by %s our venues had no price of %s that was younger than %s, and prices of reference sources are not kept as they were served: "+
+		"/api/v1/explain/price/%s?asOf=%s has what is known of it", instant, coinID, schemas.OwnPriceFor, coinID, instant)
+}
+
 // HistoryFrom is from when on the caller's plan lets rates of the past be reported: from itself, or where the plan begins. What
 // it cuts off is reported as the days that are left, in meta.clamped under the name of a parameter. Every operation that answers
 // the history of rates asks it, whatever it calls its span.

@@ -203,7 +203,7 @@ func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 		Candles: u.candles, RateCharts: u.rateCharts, Symbols: naming, Providers: bySlug(venues())})
 	return explaining.Inline(slices.Concat(
 		query.After(u.priced.Endpoints(), cataloged),
-		query.After(charts.New(u.priceCache, u.catalog, u.candles, u.yields, u.rateCharts).Endpoints(), rated, cataloged),
+		query.After(charts.New(u.priceCache, u.catalog, u.candles, u.past, u.yields, u.rateCharts).Endpoints(), rated, cataloged),
 		query.After(yields.New(u.yields, u.priceCache, u.catalog, u.past, yields.Served{
 			Yields: u.pastYields, Rows: u.pastRows, Prices: u.past}, u.rateCharts, u.providing, venues()).Endpoints(), rated, cataloged),
 		query.After(u.describing.Endpoints(), cataloged, rated),

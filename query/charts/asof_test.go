@@ -1,13 +1,17 @@
 package charts_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/charts"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -139,6 +143,86 @@ func (w *pastFixture) ask(coin schemas.Coin) {
 		candles, err := views.NewCandles(w.Prices, w.History()).Read(w.T.Context(), coin, frame.step, frame.intervals, w.Now)
 		w.Must(err)
 		w.said = append(w.said, saidChart{coin, frame.step, frame.intervals, w.Now, candles})
+	}
+}
+
+// endsOf ask for the ends of charts.
+var endsOf = []string{"/api/v1/charts/bitcoin/current?", "/api/v1/charts/ETH/current?", "/api/v1/charts/solana/current?"}
+
+// However late prices come, and for how long none does: as of each instant the end of a chart is the one that was answered then, byte for byte, by the
+// process that answered and by another. It is refused where a reference source may have reported it.
+func TestEndsOfChartsAsTheyWereServed(t *testing.T) {
+	w := &pastFixture{fixture: newFixture(t), Rand: streamtest.Rand(t)}
+	w.Now = time.Date(2026, 11, 20, 9, 57, 0, 0, time.UTC)
+	clock := func() time.Time { return w.Now }
+	w.Prices.RememberBy(clock)
+	w.Prices.Steps().Begin(clock)
+	w.Price("bitcoin", w.Now, 100)
+	var answers []querytest.Answered
+	for range 80 {
+		w.Now = w.Now.Add(time.Duration(20+w.IntN(8000)) * time.Millisecond) // what comes within less is recorded as one
+		if w.IntN(25) == 0 {                                                 // nobody publishes for a while
+			w.Now = w.Now.Add(time.Duration(w.IntN(15)) * time.Minute)
+			answers = append(answers, w.Ask(w.Now, false, endsOf))
+			w.Now = w.Now.Add(time.Millisecond)
+		}
+		w.late()
+		w.Now = w.Now.Add(time.Duration(w.IntN(100)) * time.Millisecond)
+		answers = append(answers, w.Ask(w.Now, false, endsOf))
+	}
+	w.Now = w.Now.Add(time.Hour)
+	w.Pulse()
+	w.recorded()
+	w.sameEnds("the process that answered", answers)
+	other := views.NewPriceCache(w.Prices.Coins())
+	w.Must(other.Apply(stream.TailRecord{Offset: w.Offset(), Marked: &eventsv1.PriceRecord{Body: &eventsv1.PriceRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.Now.UnixNano()}}}}))
+	w.Serve(charts.New(other, w.Catalog, views.NewCandles(other, w.History()), w.History(), w.Yields, nil).Endpoints())
+	w.sameEnds("another process", answers)
+	if got := w.Get("/api/v1/charts/bitcoin/current?asOf=2026-11-01T10:00:00Z"); !strings.HasPrefix(got, "410 ") || !strings.Contains(got, "availableFrom") {
+		t.Errorf("before all that is kept: got %s; want 410 with availableFrom", got)
+	}
+}
+
+// late publishes a price of a coin, or why there is none, some time after its second.
+func (w *pastFixture) late() {
+	coins := w.Prices.Coins().All()
+	coin := coins[w.IntN(len(coins))]
+	price := &eventsv1.Price{CoinId: coin.ID, Time: w.Now.Add(-time.Duration(w.IntN(1500)) * time.Millisecond).Truncate(time.Second).UnixNano(),
+		Source: []string{"kraken", "okx"}[w.IntN(2)], Published: w.Now.UnixNano()}
+	if e := w.Prices.Entry(coin); e != nil && e.Latest.Time >= price.Time {
+		return // the fold has ended this second
+	}
+	if w.IntN(4) == 0 {
+		price.Reason = schemas.ReasonNoFreshInputs
+	} else {
+		price.Price = 100 + float64(w.IntN(50))
+	}
+	w.Publish(price)
+}
+
+// sameEnds compares the ends of charts with those that were answered.
+func (w *pastFixture) sameEnds(who string, answers []querytest.Answered) {
+	w.T.Helper()
+	same, refused := 0, 0
+	for _, was := range answers {
+		for i, got := range w.Ask(was.At, true, endsOf).Bodies {
+			var body charts.CurrentBody
+			w.Must(json.Unmarshal([]byte(strings.TrimPrefix(was.Bodies[i], "200 ")), &body))
+			priced, err := time.Parse(time.RFC3339, body.Data.Timestamp)
+			switch {
+			case err != nil || was.At.Sub(priced) > schemas.OwnPriceFor:
+				if refused++; !strings.HasPrefix(got, "400 ") || !strings.Contains(got, query.CodeNotSupported) {
+					w.T.Fatalf("%s: %s as of %s: %s; want a refusal, what was answered then:\n%s", who, endsOf[i], was.At.Format(time.RFC3339Nano), got, was.Bodies[i])
+				}
+			case got != was.Bodies[i]:
+				w.T.Fatalf("%s: %s as of %s:\n%s\nwhat was answered then:\n%s", who, endsOf[i], was.At.Format(time.RFC3339Nano), got, was.Bodies[i])
+			default:
+				same++
+			}
+		}
+	}
+	if same < len(answers) {
+		w.T.Errorf("%s: only %d answers are the same, %d are refused", who, same, refused)
 	}
 }
 

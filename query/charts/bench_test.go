@@ -50,7 +50,7 @@ func BenchmarkChart_100MillionCandles(b *testing.B) {
 	table := schemas.Coins()
 	w := &fixture{Fixture: querytest.NewFixture(b, table)}
 	w.Open(enginetest.Database(b))
-	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.History(), &w.reads}), w.Yields, views.NewRateCharts(w.Yields, w.History())).Endpoints())
+	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.History(), &w.reads}), w.History(), w.Yields, views.NewRateCharts(w.Yields, w.History())).Endpoints())
 	w.Now = w.Time("2026-11-20T10:00:30Z")
 	w.Pulse()
 	ids := make([]string, coins)

@@ -46,7 +46,7 @@ func newFixture(t testing.TB) *fixture {
 	w := &fixture{Fixture: querytest.NewFixture(t, querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,*:XBT", "ethereum,ETH,Ethereum,2,coin,,", "solana,SOL,Solana,3,coin,,"))}
 	w.Open(enginetest.Migrated(t))
 	w.Lines["past"] = w.past // seconds, venue, base, quote, first start, number, open, high, low, close, volume: as the venue reports
-	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.History(), &w.reads}), w.Yields, views.NewRateCharts(w.Yields, w.History())).Endpoints())
+	w.Serve(charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, counted{w.History(), &w.reads}), w.History(), w.Yields, views.NewRateCharts(w.Yields, w.History())).Endpoints())
 	return w
 }
 

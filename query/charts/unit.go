@@ -61,6 +61,8 @@ type Unit struct {
 	priceCache *views.PriceCache
 	catalog    *views.Catalog
 	candles    *views.Candles
+	// prices are those of the past.
+	prices views.PublishedPrices
 	// yieldStore and charted are of yields.
 	yieldStore *views.YieldStore
 	charted    *views.RateCharts
@@ -82,8 +84,8 @@ type made struct {
 }
 
 // New makes the unit.
-func New(priceCache *views.PriceCache, catalog *views.Catalog, candles *views.Candles, yieldStore *views.YieldStore, rates *views.RateCharts) *Unit {
-	return &Unit{priceCache: priceCache, catalog: catalog, candles: candles, yieldStore: yieldStore, charted: rates, bodies: views.NewEntryCache[*query.Body](priceCache),
+func New(priceCache *views.PriceCache, catalog *views.Catalog, candles *views.Candles, prices views.PublishedPrices, yieldStore *views.YieldStore, rates *views.RateCharts) *Unit {
+	return &Unit{priceCache: priceCache, catalog: catalog, candles: candles, prices: prices, yieldStore: yieldStore, charted: rates, bodies: views.NewEntryCache[*query.Body](priceCache),
 		cached: otter.Must(&otter.Options[chartKey, *made]{
 			MaximumWeight: cacheBytes,
 			// The points beside the encoded chart are about as large.

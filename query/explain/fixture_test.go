@@ -120,7 +120,7 @@ func newFixture(t testing.TB) *fixture {
 	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, listed.Served{Coins: pastCoins, Yields: views.NewPastYields(w.Yields, log, past)}, past)
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), naming.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
-		w.listed.Endpoints(), charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(),
+		w.listed.Endpoints(), charts.New(w.Prices, w.Catalog, candles, past, w.Yields, rateCharts).Endpoints(),
 		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, currencies), past, []views.Provider{american}).Endpoints(), globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, log, past), Coins: pastCoins, Sources: currencies}, past).Endpoints())))
 	return w

@@ -72,10 +72,3 @@ func (s *served) conversion(vs string) (views.Conversion, bool) {
 	}
 	return s.convert.To(vs, s.at)
 }
-
-// notKept refuses the past price of a coin that our venues had no price of, or an old one: a reference source may have reported it.
-func (s *served) notKept(id string) error {
-	at := query.FormatTime(s.at.UnixNano())
-	return query.NotSupported("asOf", "by %s our venues had no price of %s that was younger than %s, and prices of reference sources are not kept as they were served: "+
-		"/api/v1/explain/price/%s?asOf=%s has what is known of it", at, id, schemas.OwnPriceFor, id, at)
-}

@@ -87,7 +87,7 @@ func (u *Unit) getPrice(ctx context.Context, r *query.Request) (query.Answer, er
 	spot, ok := prices.spot(coin.CatalogCoin)
 	switch {
 	case !ok && prices.past:
-		return query.Answer{}, prices.notKept(coin.ID)
+		return query.Answer{}, query.PriceNotKept(coin.ID, prices.at)
 	case !ok:
 		body := bare(coin)
 		body.Data.Vs, body.Meta.Reason = strings.Clone(vs), reasonNoPrice

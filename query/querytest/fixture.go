@@ -227,12 +227,13 @@ func (w *Fixture) market(coin string, words []string) {
 
 // Price publishes a price, which is in the price cache and in the store.
 func (w *Fixture) Price(coin string, at time.Time, price float64) {
+	w.Publish(&eventsv1.Price{CoinId: coin, Time: at.UnixNano(), Price: price, Source: "kraken", Simulated: true, Inputs: w.inputs[coin], Accepted: uint32(len(w.inputs[coin]))})
+}
+
+// Publish publishes what a fold says of a price.
+func (w *Fixture) Publish(price *eventsv1.Price) {
 	offset := w.Offset()
-	rec := &eventsv1.PriceRecord{
-		Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset},
-		Body: &eventsv1.PriceRecord_Price{Price: &eventsv1.Price{CoinId: coin, Time: at.UnixNano(), Price: price, Source: "kraken", Simulated: true, Inputs: w.inputs[coin],
-			Accepted: uint32(len(w.inputs[coin]))}},
-	}
+	rec := &eventsv1.PriceRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: offset}, Body: &eventsv1.PriceRecord_Price{Price: price}}
 	if w.Store != nil {
 		var b rows.Batch
 		b.Add(rows.Place{Topic: schemas.TopicPrices, Offset: offset}, rec)

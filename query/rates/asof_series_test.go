@@ -61,7 +61,7 @@ func (w *seriesFixture) process() *views.ServedSteps {
 	pastYields := views.NewPastYields(w.Yields, w.log, w.History())
 	w.charts.RememberBy(now, steps, w.History(), pastYields)
 	w.Fixture.Serve(append(rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{Yields: pastYields, Rows: views.NewPastRows(w.Catalog, w.log, w.History()), Prices: w.History()},
-		w.charts, states{}, venues).Endpoints(), charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, w.History()), w.Yields, w.charts).Endpoints()...))
+		w.charts, states{}, venues).Endpoints(), charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, w.History()), w.History(), w.Yields, w.charts).Endpoints()...))
 	return steps
 }
 

@@ -65,7 +65,7 @@ func TestOneCatalogAndOnePriceEverywhere(t *testing.T) {
 	past := &nothingYet{}
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	w.Serve(slices.Concat(prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, nil), nil, nil).Endpoints(),
-		charts.New(w.Prices, w.Catalog, candles, w.Yields, rateCharts).Endpoints(), coins.New(w.Prices, w.Catalog, w.Yields, candles, coins.Served{}, past).Endpoints(),
+		charts.New(w.Prices, w.Catalog, candles, nil, w.Yields, rateCharts).Endpoints(), coins.New(w.Prices, w.Catalog, w.Yields, candles, coins.Served{}, past).Endpoints(),
 		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints()))
 
 	var all prices.SummaryBody

@@ -81,7 +81,7 @@ func TestNoOperationServesRatesFromBeforeThePlan(t *testing.T) {
 		plans[limits.PlanFree] = plan // which those without a key are served by
 		reader := views.NewRateCharts(w.Yields, past)
 		endpoints := append(rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, reader, nil, nil).Endpoints(),
-			charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, nil), w.Yields, reader).Endpoints()...)
+			charts.New(w.Prices, w.Catalog, views.NewCandles(w.Prices, nil), nil, w.Yields, reader).Endpoints()...)
 		cfg := query.DefaultConfig()
 		cfg.Listen, cfg.Auth = "127.0.0.1:0", query.AuthOptional
 		server, err := query.NewServer(cfg, query.Deps{Limiter: limits.NewLimiter(time.Now, nil), Plans: plans, Now: func() time.Time { return w.Now },
