@@ -53,6 +53,9 @@ var boundByPlan = map[string]string{
 	"GET /api/v1/stablecoins/{symbol}/peg-stability": "/api/v1/stablecoins/USDT/peg-stability?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/charts":                             "/api/v1/charts?coins=btc&asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/charts/{coinId}":                    "/api/v1/charts/bitcoin?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/charts/{coinId}/current":            "/api/v1/charts/bitcoin/current?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/coins/featured":                     "/api/v1/coins/featured?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/coins/with-rates":                   "/api/v1/coins/with-rates?category=lending&asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/coins/history/{symbol}":             "/api/v1/coins/history/BTC?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/stream":                             "/api/v1/stream?from=2025-01-01T00:00:00Z",
 }

@@ -105,6 +105,9 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 
 // GetChartCurrentOptions is what GetChartCurrent may be asked. What is zero is not sent.
 type GetChartCurrentOptions struct {
+	// Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by when prices
+	// were written. Names of coins are those of now. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -120,6 +123,7 @@ func (c *Client) GetChartCurrent(ctx context.Context, coinID string, options *Ge
 	asked := call{method: "GET", path: "/api/v1/charts/{coinId}/current"}
 	o := given(options)
 	asked.at("coinId", coinID)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsCurrentBody](ctx, c, asked)
 }
@@ -1066,10 +1070,12 @@ func (c *Client) ListCoinSlugs(ctx context.Context, options *ListCoinSlugsOption
 
 // ListCoinsWithRatesOptions is what ListCoinsWithRates may be asked. What is zero is not sent.
 type ListCoinsWithRatesOptions struct {
-	// Category of the coins, by id or name.
+	// Category of the coins, by id or name; with AsOf, the coins that it has now.
 	CoinCategory string
 	// Maximum number of rows. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1085,6 +1091,7 @@ func (c *Client) ListCoinsWithRates(ctx context.Context, category string, option
 	asked.with("category", category)
 	asked.with("coinCategory", o.CoinCategory)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsWithRatesBody](ctx, c, asked)
 }
@@ -1194,6 +1201,8 @@ func (c *Client) IterEarnProducts(ctx context.Context, options *ListEarnProducts
 type ListFeaturedCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1205,6 +1214,7 @@ func (c *Client) ListFeaturedCoins(ctx context.Context, options *ListFeaturedCoi
 	asked := call{method: "GET", path: "/api/v1/coins/featured"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsFeaturedBody](ctx, c, asked)
 }

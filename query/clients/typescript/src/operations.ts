@@ -64,10 +64,12 @@ export abstract class Operations {
   getChartCurrent(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
+    /** Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.ChartsCurrentBody> {
-    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/current", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/charts/{coinId}/current", query: ["asOf", "explain"] }, asked)
   }
 
   /** Details of a coin. For a coin whose id equals a fixed path segment, use getCoinByID. */
@@ -589,14 +591,16 @@ export abstract class Operations {
   listCoinsWithRates(asked: {
     /** Category of the yields. */
     category: "lending" | "borrowing" | "staking"
-    /** Category of the coins, by id or name. */
+    /** Category of the coins, by id or name; with asOf, the coins that it has now. */
     coinCategory?: string
     /** Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.CoinsWithRatesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/with-rates", query: ["category", "coinCategory", "limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/with-rates", query: ["category", "coinCategory", "limit", "asOf", "explain"] }, asked)
   }
 
   /** What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of a span of time, and take that back. New prices apply it from its time on: the market is listed among the inputs with the reason excluded. Prices of before stay as they were published until a replay restates them, which listRestatements lists. */
@@ -671,10 +675,12 @@ export abstract class Operations {
   listFeaturedCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.CoinsFeaturedBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/featured", query: ["limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/featured", query: ["limit", "asOf", "explain"] }, asked)
   }
 
   /** Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */

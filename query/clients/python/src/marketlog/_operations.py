@@ -78,17 +78,19 @@ class Operations:
         answer: types.ChartsChartBody = self._ask("GET", "/api/v1/charts/{coinId}", {"coinId": coin_id}, {"timeframe": timeframe, "format": format, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
 
-    def get_chart_current(self, coin_id: str, *, explain: bool | None = None) -> types.ChartsCurrentBody:
+    def get_chart_current(self, coin_id: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.ChartsCurrentBody:
         """Current price of a coin, to continue its chart. The last published price of our venues or, if they have none or only an
         old one, that of a reference source, named in priceSource. It stays when it grows stale; meta.reason has the cause if it
         was retained or there is none.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
+        as_of: Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by
+        when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.ChartsCurrentBody = self._ask("GET", "/api/v1/charts/{coinId}/current", {"coinId": coin_id}, {"explain": explain}, {})
+        answer: types.ChartsCurrentBody = self._ask("GET", "/api/v1/charts/{coinId}/current", {"coinId": coin_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_coin(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
@@ -647,17 +649,19 @@ class Operations:
         answer: types.CoinsSlugsBody = self._ask("GET", "/api/v1/coins/slugs", {}, {"featured": featured}, {})
         return answer
 
-    def list_coins_with_rates(self, category: Literal['lending', 'borrowing', 'staking'], *, coin_category: str | None = None, limit: int | None = None, explain: bool | None = None) -> types.CoinsWithRatesBody:
+    def list_coins_with_rates(self, category: Literal['lending', 'borrowing', 'staking'], *, coin_category: str | None = None, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsWithRatesBody:
         """Coins that can be lent, borrowed or staked. By rank, with the statistics of the current yields of one category over all
         providers. A yield counts for three polling intervals of its source.
 
         category: Category of the yields.
-        coin_category: Category of the coins, by id or name.
+        coin_category: Category of the coins, by id or name; with as_of, the coins that it has now.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.CoinsWithRatesBody = self._ask("GET", "/api/v1/coins/with-rates", {}, {"category": category, "coinCategory": coin_category, "limit": limit, "explain": explain}, {})
+        answer: types.CoinsWithRatesBody = self._ask("GET", "/api/v1/coins/with-rates", {}, {"category": category, "coinCategory": coin_category, "limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def list_corrections(self, *, venue: str | None = None, limit: int | None = None, cursor: str | None = None) -> types.CorrectionsBody:
@@ -724,14 +728,16 @@ class Operations:
         """
         return self._pages("/api/v1/earn/products", {"symbol": symbol, "category": category, "provider": provider, "min_confidence": min_confidence, "asOf": as_of, "explain": explain}, ("limit", min(limit or 500, 500)), "offset", ('products',))
 
-    def list_featured_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsFeaturedBody:
+    def list_featured_coins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsFeaturedBody:
         """Coins with yields, and the largest coins. Coins sorted by the number of providers with a yield, filled up by rank.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.CoinsFeaturedBody = self._ask("GET", "/api/v1/coins/featured", {}, {"limit": limit, "explain": explain}, {})
+        answer: types.CoinsFeaturedBody = self._ask("GET", "/api/v1/coins/featured", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def list_fiat(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.FiatListBody:
