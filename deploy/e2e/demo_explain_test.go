@@ -276,13 +276,6 @@ func namedNumber(schema *openapi3.Schema, value any, inside []map[string]any, fo
 	if merged, is := inside[len(inside)-1]["intervals"].(float64); is && merged > 1 && !strings.Contains(number, "{intervals|") {
 		return // several intervals, of which the name holds the first alone
 	}
-	origin := inside[len(inside)-1]["origin"]
-	if metadata, is := inside[len(inside)-1]["metadata"].(map[string]any); is {
-		origin = metadata["origin"]
-	}
-	if strings.HasPrefix(number, "rate-history/") && origin == "backfill" {
-		return // what a source reported afterwards is not explained
-	}
 	found[braces.ReplaceAllStringFunc(number, func(field string) string {
 		path, absent, _ := strings.Cut(strings.Trim(field, "{}"), "|")
 		name, within, dotted := strings.Cut(path, ".")

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -152,42 +153,12 @@ const nearOffsets = 5_000
 
 // reportedAgain reads the records of parts.
 func (w *work) reportedAgain(ctx context.Context, parts []views.ReportedPart) ([]reportedPart, error) {
-	var missing []Place
-	for _, p := range parts {
-		if at := place(schemas.TopicReferenceRaw, p.Partition, p.Offset); w.reportedRecords[at] == nil {
-			missing = append(missing, at)
-		}
+	places := make([]Place, len(parts))
+	for i, p := range parts {
+		places[i] = place(schemas.TopicReferenceRaw, p.Partition, p.Offset)
 	}
-	slices.SortFunc(missing, func(a, b Place) int {
-		if a.Partition != b.Partition {
-			return int(a.Partition - b.Partition)
-		}
-		return int(max(min(a.Offset-b.Offset, 1), -1))
-	})
-	missing = slices.Compact(missing)
-	for len(missing) > 0 {
-		n := 1
-		for n < len(missing) && missing[n].Partition == missing[0].Partition && missing[n].Offset-missing[n-1].Offset <= nearOffsets {
-			n++
-		}
-		if w.reads++; w.reads > mostReads {
-			return nil, errTooManyReads
-		}
-		err := w.Log.Range(ctx, schemas.TopicReferenceRaw, missing[0].Partition, missing[0].Offset, missing[n-1].Offset, func(r *kgo.Record) error {
-			at := place(schemas.TopicReferenceRaw, r.Partition, r.Offset)
-			if !slices.Contains(missing[:n], at) {
-				return nil
-			}
-			rec, err := schemas.DecodeRecord(schemas.TopicReferenceRaw, r.Value)
-			if reference, is := rec.(*eventsv1.ReferenceRecord); err == nil && is {
-				w.reportedRecords[at] = reference
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		missing = missing[n:]
+	if err := w.readReported(ctx, places); err != nil {
+		return nil, err
 	}
 	again := make([]reportedPart, len(parts))
 	for i, p := range parts {
@@ -195,6 +166,40 @@ func (w *work) reportedAgain(ctx context.Context, parts []views.ReportedPart) ([
 		again[i].read(w.reportedRecords[again[i].at])
 	}
 	return again, nil
+}
+
+// readReported reads records of what sources reported, those of one topic, into reportedRecords.
+func (w *work) readReported(ctx context.Context, places []Place) error {
+	missing := slices.DeleteFunc(slices.Clone(places), func(at Place) bool { return w.reportedRecords[at] != nil })
+	slices.SortFunc(missing, func(a, b Place) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
+	})
+	missing = slices.Compact(missing)
+	for len(missing) > 0 {
+		n, topic := 1, missing[0].Topic
+		for n < len(missing) && missing[n].Partition == missing[0].Partition && missing[n].Offset-missing[n-1].Offset <= nearOffsets {
+			n++
+		}
+		if w.reads++; w.reads > mostReads {
+			return errTooManyReads
+		}
+		err := w.Log.Range(ctx, topic, missing[0].Partition, missing[0].Offset, missing[n-1].Offset, func(r *kgo.Record) error {
+			at := place(topic, r.Partition, r.Offset)
+			if _, wanted := slices.BinarySearchFunc(missing[:n], at.Offset, func(p Place, offset int64) int { return cmp.Compare(p.Offset, offset) }); !wanted {
+				return nil
+			}
+			rec, err := schemas.DecodeRecord(topic, r.Value)
+			if reference, is := rec.(*eventsv1.ReferenceRecord); err == nil && is {
+				w.reportedRecords[at] = reference
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		missing = missing[n:]
+	}
+	return nil
 }
 
 // read takes what a record states of the part: of a coin its first point with a market cap within the hour.

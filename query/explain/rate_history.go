@@ -101,7 +101,7 @@ func (w *work) ratePast(ctx context.Context, name string, parts []string, depth 
 	// Answers state milliseconds of a time, and the table is asked for seconds.
 	points = slices.DeleteFunc(points, func(p views.RatePoint) bool { return !p.Start.Truncate(time.Millisecond).Equal(of.start) })
 	if len(points) == 0 || field.value(points[0]) == nil {
-		return nil, query.NotFound("there is no %s of that time, or it is what its source reported afterwards (origin backfill), which is not explained", field.name)
+		return nil, query.NotFound("there is no %s of that time", field.name)
 	}
 	p := points[0]
 	w.simulated = w.simulated || p.Simulated
@@ -109,7 +109,10 @@ func (w *work) ratePast(ctx context.Context, name string, parts []string, depth 
 	if field.term == "tvlUsd" {
 		n.Unit = usd
 	}
-	if of.step == 0 {
+	switch {
+	case p.Origin != schemas.OriginLive:
+		return n, w.reportedPoint(ctx, n, of, p, field, depth)
+	case of.step == 0:
 		return n, w.singleAnswer(ctx, n, p, field)
 	}
 	return n, w.rolledAnswers(ctx, n, of, p, field, depth)
@@ -134,7 +137,7 @@ func (w *work) pastRateNamed(parts []string) (of pastRate, err error) {
 	return of, nil
 }
 
-// ratePoints are the points of a history of one rate that were read live, oldest first.
+// ratePoints are the points of a history of one rate, oldest first.
 func (w *work) ratePoints(ctx context.Context, of pastRate, from, to time.Time, step time.Duration) ([]views.RatePoint, error) {
 	q := views.RateQuery{Categories: []string{of.category}, Providers: []string{of.provider}, From: from.Truncate(time.Second), To: to.Truncate(time.Second), Step: step, Limit: mostAnswers}
 	for _, e := range w.Yields.Snapshot().Entries { // the table is in the order of coins
@@ -147,7 +150,7 @@ func (w *work) ratePoints(ctx context.Context, of pastRate, from, to time.Time, 
 		return nil, err
 	}
 	points = slices.DeleteFunc(points, func(p views.RatePoint) bool {
-		return p.Source != of.source || p.Pool != of.pool || p.Origin != schemas.OriginLive
+		return p.Source != of.source || p.Pool != of.pool
 	})
 	slices.Reverse(points)
 	return points, nil
@@ -217,6 +220,7 @@ func (w *work) rolledAnswers(ctx context.Context, n *Node, of pastRate, p views.
 	if err != nil {
 		return err
 	}
+	answers = slices.DeleteFunc(answers, func(a views.RatePoint) bool { return a.Origin != schemas.OriginLive })
 	if len(answers) != int(p.N) {
 		n.Note = fmt.Sprintf("not computed again: it is of %d answers, of which %d are still kept", p.N, len(answers))
 		return nil

@@ -1,8 +1,11 @@
 package explain_test
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -80,4 +84,77 @@ func TestPastRatesAreReproduced(t *testing.T) {
 		"rate-history/rate/2026-11-20T09:30:00Z/2026-11-20T09:30:00Z/aave/lending/main":                         http.StatusBadRequest,
 		"rate-history/rate/2026-11-20T09:30:00Z/2026-11-20T09:30:00Z/okx/price/okx%7Cprice%7CBTC-USD":           http.StatusNotFound,
 	})
+}
+
+// What a source reported afterwards of a rate is made again of its records: single reports, and what they make of an hour or a day.
+func TestReportedPastOfRatesIsReproduced(t *testing.T) {
+	random := streamtest.Rand(t)
+	w := newFixture(t)
+	day := time.Date(2026, 11, 18, 0, 0, 0, 0, time.UTC)
+	w.Now = day.Add(48 * time.Hour)
+	w.offered(&eventsv1.Rate{Source: "aave", Project: "aave", Category: "lending", Pool: "tether/main", Symbol: "tether", CoinId: "tether", Raw: "0.05", RawUnit: "apr_fraction", Compounding: "daily",
+		Interval: int64(time.Hour), IngestTime: w.Now.UnixNano()})
+	type report struct {
+		at       time.Time
+		apy, tvl float64
+		offset   int64
+	}
+	var reports []report
+	for hour := range 24 {
+		for half := range 1 + random.IntN(2) {
+			at := day.Add(time.Duration(2*hour+half)*30*time.Minute + time.Duration(random.IntN(1800))*time.Second)
+			raw, tvl := math.Round(1e6*random.Float64()/10)/1e6, 1e6+random.IntN(1e6)
+			rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Rate{Rate: &eventsv1.Rate{Source: "aave", Project: "aave", Category: "lending", Pool: "tether/main",
+				Symbol: "tether", CoinId: "tether", Raw: fmt.Sprint(raw), RawUnit: "apy_fraction", TvlUsd: fmt.Sprint(tvl), Past: true, EventTime: at.UnixNano(), IngestTime: w.Now.UnixNano()}}}
+			for range random.IntN(3) { // others' records lie between
+				w.append(schemas.TopicRatesRaw, 0, "other", w.Now.UnixNano(), &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1})
+			}
+			r := w.append(schemas.TopicRatesRaw, 0, "aave", w.Now.UnixNano(), rec)
+			w.flush()
+			var b rows.Batch
+			b.Add(rows.Place{Topic: schemas.TopicRatesRaw, Offset: r.Offset}, rec)
+			w.Must(b.Insert(t.Context(), w.Store, ""))
+			reports = append(reports, report{at, 100 * raw, float64(tvl), r.Offset})
+		}
+	}
+	slices.SortFunc(reports, func(a, b report) int { return a.at.Compare(b.at) })
+	w.Run("rated 2026-11-20T00:01:00Z")
+	const id = "/aave/lending/aave%7Clending%7Ctether/main"
+	for _, step := range []time.Duration{0, time.Hour, oneDay} {
+		for i := 0; i < len(reports); {
+			start := reports[i].at
+			if step > 0 {
+				start = start.Truncate(step)
+			}
+			of := []report{reports[i]}
+			for i++; i < len(reports) && reports[i].at.Before(start.Add(step)); i++ {
+				of = append(of, reports[i])
+			}
+			want := map[string]float64{"rate": of[len(of)-1].apy, "tvlUsd": of[len(of)-1].tvl}
+			if step > 0 {
+				lowest := slices.MinFunc(of, func(a, b report) int { return cmp.Compare(a.apy, b.apy) }).apy
+				highest := slices.MaxFunc(of, func(a, b report) int { return cmp.Compare(a.apy, b.apy) }).apy
+				sum := 0.0
+				for _, r := range of {
+					sum += r.apy
+				}
+				want["open"], want["close"], want["low"], want["high"], want["mean"] = of[0].apy, of[len(of)-1].apy, lowest, highest, sum/float64(len(of))
+			}
+			for field, value := range want {
+				number := "rate-history/" + field + "/" + query.FormatTime(start.UnixNano()) + "/" + query.FormatTime(start.Add(step).UnixNano()) + id
+				n := w.reproduced(number, "?depth=2", true)
+				places := n.Records
+				for _, in := range n.Inputs {
+					places = append(places, in.Records...)
+				}
+				if n.Value == nil || math.Abs(*n.Value-value) > 1e-9 || n.Method.Name != "reported-afterwards" || len(places) != min(len(of), 20) || places[0].Offset != of[0].offset || places[0].Topic != schemas.TopicRatesRaw {
+					t.Errorf("%s: got %+v, want %g of %+v", number, n, value, of)
+				}
+			}
+		}
+	}
+	first := "rate-history/rate/" + query.FormatTime(reports[0].at.UnixNano()) + "/" + query.FormatTime(reports[0].at.UnixNano()) + id
+	w.answered(map[string]int{first + "?asOf=2026-11-19T12:00:00Z": http.StatusNotFound})
+	w.Must(w.Store.Conn().Exec(t.Context(), "INSERT INTO rates_past SELECT * REPLACE (apy + 1 AS apy, version + 1 AS version) FROM rates_past FINAL"))
+	w.reproduced(first, "", false)
 }

@@ -91,6 +91,8 @@ type History interface {
 	ReportedParts(ctx context.Context, ofDefi bool, from, to time.Time) ([]views.ReportedPart, error)
 	NewestParts(ctx context.Context, ofDefi bool, source string) ([]views.ReportedPart, error)
 	NewestTotal(ctx context.Context, ofDefi bool) (time.Time, float64, error)
+	// ReportedRates returns what a source reported afterwards of a pool in a category in [from, to), oldest first.
+	ReportedRates(ctx context.Context, source, pool, category string, from, to time.Time) ([]views.ReportedRate, error)
 	// DefiSeries returns of each step in (from, to] the last known value of a metric of DeFi, oldest first.
 	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.FigurePoint, error)
 	// DefiOHLC returns what a metric of DeFi did in the steps that begin in [from, to), oldest first, as far as there are any.

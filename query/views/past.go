@@ -22,6 +22,8 @@ type (
 	DefiPast = read.DefiPast
 	// ReportedPart is a number that a source reported afterwards, with its record.
 	ReportedPart = read.ReportedPart
+	// ReportedRate is a rate of the past as a source reported it afterwards.
+	ReportedRate = read.ReportedRate
 	// Refolded is a candle of the past as it is folded now, and of what.
 	Refolded = read.Refolded
 	// RefoldedMarket is a venue's own candle that it is folded of.

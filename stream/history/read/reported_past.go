@@ -139,3 +139,32 @@ func (r Reader) NewestTotal(ctx context.Context, ofDefi bool) (at time.Time, tot
 	}
 	return at.UTC(), total, nil
 }
+
+// ReportedRate is a rate of the past as a source reported it afterwards, with the record of rates.raw.v1 that has it.
+type ReportedRate struct {
+	// Time is the source's own, Reported when it was read.
+	Time, Reported time.Time
+	// APR and APY are percent per year.
+	APR, APY float64
+	// TVL is in USD; nil if it is not known.
+	TVL       *float64
+	Method    uint32
+	Partition int32
+	Offset    int64
+}
+
+// ReportedRates reads what a source reported afterwards of a pool in a category in [from, to), oldest first. A source that reports no category means that of the
+// pool as it is now.
+func (r Reader) ReportedRates(ctx context.Context, source, pool, category string, from, to time.Time) ([]ReportedRate, error) {
+	found, err := history.Select(ctx, r.store, `SELECT event_time, ingest_time, apr, apy, tvl_usd, method, log_partition, log_offset FROM rates_past FINAL
+		WHERE source = ? AND pool = ? AND category IN ('', ?) AND event_time >= ? AND event_time < ? ORDER BY event_time`,
+		[]any{source, pool, category, from.UTC(), to.UTC()}, func(rows driver.Rows) (p ReportedRate, err error) {
+			err = rows.Scan(&p.Time, &p.Reported, &p.APR, &p.APY, &p.TVL, &p.Method, &p.Partition, &p.Offset)
+			p.Time, p.Reported = p.Time.UTC(), p.Reported.UTC()
+			return p, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading what %s reported of the past of %s: %w", source, pool, err)
+	}
+	return found, nil
+}
