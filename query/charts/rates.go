@@ -37,13 +37,13 @@ type RateChart struct {
 // RatePoint is what the rate did in an interval, or in several where there were too many.
 type RatePoint struct {
 	Timestamp int64   `json:"timestamp" doc:"Start of the interval in milliseconds"`
-	Rate      float64 `json:"rate" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/close" doc:"Percent per year, compounded (APY); equal to close"`
-	Open      float64 `json:"open" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/open"`
-	High      float64 `json:"high" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/high"`
-	Low       float64 `json:"low" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/low"`
-	Close     float64 `json:"close" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/close"`
-	Providers int     `json:"providers" explain:"rate-chart/{coinId}/{category}/{provider}/{resolution}/{timestamp}/providers" doc:"Number of providers that the median is of"`
-	Intervals int     `json:"intervals,omitempty" doc:"Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained"`
+	Rate      float64 `json:"rate" explain:"rate-points/{coinId}/{category}/{provider}/{resolution}/{timestamp}/{intervals|1}/close" doc:"Percent per year, compounded (APY); equal to close"`
+	Open      float64 `json:"open" explain:"rate-points/{coinId}/{category}/{provider}/{resolution}/{timestamp}/{intervals|1}/open"`
+	High      float64 `json:"high" explain:"rate-points/{coinId}/{category}/{provider}/{resolution}/{timestamp}/{intervals|1}/high"`
+	Low       float64 `json:"low" explain:"rate-points/{coinId}/{category}/{provider}/{resolution}/{timestamp}/{intervals|1}/low"`
+	Close     float64 `json:"close" explain:"rate-points/{coinId}/{category}/{provider}/{resolution}/{timestamp}/{intervals|1}/close"`
+	Providers int     `json:"providers" explain:"rate-points/{coinId}/{category}/{provider}/{resolution}/{timestamp}/{intervals|1}/providers" doc:"Number of providers that the median is of"`
+	Intervals int     `json:"intervals,omitempty" doc:"Number of intervals that were merged into the point, where there were too many; absent for one"`
 	Complete  bool    `json:"complete" doc:"False for the current interval"`
 }
 

@@ -19,19 +19,15 @@ func (w *work) fearGreedDay(ctx context.Context, name string, parts []string) (*
 		return nil, unknown(name, "")
 	}
 	at, ok := instant(parts[2])
-	switch {
-	case !ok:
+	if !ok {
 		return nil, query.Invalid("number", "the time of a value must be as the history has it, as Unix seconds or as 2026-01-31T00:00:00Z")
-	case w.past:
-		return nil, query.NotSupported("asOf", "values of the history of fear and greed are explained as they are now only: leave asOf out")
 	}
-	days, err := w.History.FearGreedHistory(ctx, at.Truncate(oneDay), at.Truncate(oneDay).Add(oneDay))
+	days, err := w.publishedFearGreed(ctx, at.Truncate(oneDay), at.Truncate(oneDay).Add(oneDay))
 	if err != nil {
 		return nil, err
 	}
-	// Of a day that both have, what was published lately counts, as in answers.
 	found := (*eventsv1.FearGreed)(nil)
-	for _, day := range slices.Concat(days, w.snapshot.FearGreed) {
+	for _, day := range days {
 		if day.EventTime == at.UnixNano() {
 			found = day
 		}
@@ -44,6 +40,23 @@ func (w *work) fearGreedDay(ctx context.Context, name string, parts []string) (*
 		n.Number = "fear-greed/" + fearGreedDays + "/" + at.Format(time.RFC3339)
 	}
 	return n, err
+}
+
+// publishedFearGreed are values of days in [from, to), and later ones, as they had been published by when they are asked for. Of a day that history and what was
+// published lately have, the latter is last and counts, as in answers.
+func (w *work) publishedFearGreed(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error) {
+	days, err := w.History.FearGreedHistory(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	stated, err := w.sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.past {
+		days = slices.DeleteFunc(days, func(day *eventsv1.FearGreed) bool { return day.IngestTime > w.asOf.UnixNano() })
+	}
+	return slices.Concat(days, stated.snapshot.FearGreed), nil
 }
 
 // sourcedFearGreed explains a source's value of a day, without its name: by the record that has it.

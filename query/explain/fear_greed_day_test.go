@@ -42,6 +42,5 @@ func TestDaysOfFearAndGreedAreThoseOfTheirSource(t *testing.T) {
 		"fear-greed/days/2026-11-17T00:00:00Z": http.StatusNotFound,
 		"fear-greed/days/today":                http.StatusBadRequest,
 		"fear-greed/days":                      http.StatusNotFound,
-		"fear-greed/days/2026-11-19T00:00:00Z?asOf=2026-11-19T10:00:00Z": http.StatusBadRequest,
 	})
 }

@@ -52,6 +52,7 @@ var forms = map[string]form{
 	rateHistoryForm:     {rateHistoryForm + "/{field}/{start}/{end}/{provider}/{category}/{id}", "What a rate was when it was reported, where start and end are equal, or what it did in an hour or a day, by the id that histories have of it: " + strings.Join(rateHistoryFieldNames(), ", "), 7, 15},
 	rateSeriesForm:      {rateSeriesForm + "/{provider}/{coin}/{category}/{interval}/{start}[/{field}]", "Point of the series of a provider's rates of a coin, interval 5m, 1h or 1d: close (default), " + strings.Join(rateSeriesFields[:3], ", "), 6, 7},
 	rateChartForm:       {rateChartForm + "/{coin}/{category}/{provider or all}/{interval}/{start}/{field}", "Point of a chart of rates, the median over providers: " + strings.Join(rateSeriesFields, ", ") + ", or providers, the number of them", 7, 7},
+	rateRunForm:         {rateRunForm + "/{coin}/{category}/{provider or all}/{interval}/{start}/{intervals}/{field}", "Point of a chart of rates that was merged of several intervals, by the start of the first and how many with a rate they are; fields as of " + rateChartForm, 8, 8},
 	rateChartStatsForm:  {rateChartStatsForm + "/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}", "What the points of a chart of rates did from the start of an interval (5m, 1h or 1d) until a minute: " + strings.Join(rateStatNames()[:chartStats], ", "), 8, 8},
 	rateSeriesStatsForm: {rateSeriesStatsForm + "/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field}", "The same of the series of a provider's rates of a coin: " + strings.Join(rateStatNames(), ", "), 8, 8},
 	"rate-statistics": {"rate-statistics/{coin}/{category}/{field}", "Statistic of the rates of a coin in a category, lending, staking or borrowing, in percent, or of its providers' prices, category price, in USD: " +
@@ -62,7 +63,7 @@ var forms = map[string]form{
 }
 
 // ordered are the words that forms begin with, in the order in which they are listed.
-var ordered = []string{"price", priceInForm, "market", "candle", candlesForm, "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", coverageForm, "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm, "symbol", "symbol-mapping"}
+var ordered = []string{"price", priceInForm, "market", "candle", candlesForm, "chart-point", "chart", "sparkline", "developer", "similarity", "peg", "peg-point", "fiat", "vs", "global", "category", "movers", "metric", coverageForm, "sentiment", "fear-greed", "defi", "rate", "rate-term", rateHistoryForm, rateSeriesForm, rateChartForm, rateRunForm, rateSeriesStatsForm, rateChartStatsForm, "rate-statistics", "provider-rates", "venue-price", "earn", benchmarkForm, "symbol", "symbol-mapping"}
 
 // namesOf are the names of the numbers of a family.
 func namesOf[T any](fields []T, name func(T) string) []string {

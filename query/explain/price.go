@@ -156,19 +156,7 @@ func (w *work) median(ctx context.Context, field priceField, p *eventsv1.Price, 
 		no := false
 		n.Reproduced, n.Recomputed = &no, field.value(result)
 	}
-	// The votes come first: what does not count may not be shown.
-	slices.SortStableFunc(considered, func(a, b *eventsv1.PriceInput) int {
-		switch {
-		case a.Accepted == b.Accepted:
-			return 0
-		case a.Accepted:
-			return -1
-		}
-		return 1
-	})
-	for _, in := range considered {
-		n.Inputs = append(n.Inputs, w.vote(ctx, in, n.Records))
-	}
+	w.addVotes(ctx, n, considered)
 	n.fewer(false)
 	return n, nil
 }
@@ -180,6 +168,19 @@ func aggregatedAgain(p *eventsv1.Price) (result schemas.Aggregated, considered [
 		inputs[i] = proto.CloneOf(in) // it fills them
 	}
 	return schemas.AggregateBy(p.Method, inputs, p.Time)
+}
+
+// addVotes gives a price the markets that it was made from, those that count first: others may not be shown.
+func (w *work) addVotes(ctx context.Context, n *Node, considered []*eventsv1.PriceInput) {
+	counted, not := []*Node{}, []*Node{}
+	for _, in := range considered {
+		if vote := w.vote(ctx, in, n.Records); in.Accepted {
+			counted = append(counted, vote)
+		} else {
+			not = append(not, vote)
+		}
+	}
+	n.Inputs = append(n.Inputs, append(counted, not...)...)
 }
 
 // vote is a market that a price was made from. The log holds raw ticks for minutes only; after that the record of the price, which

@@ -159,18 +159,7 @@ func (w *work) regional(ctx context.Context, field priceField, p *eventsv1.Price
 		again, _, _ := w.aggregatedIn(recorded, region)
 		n.compare(field.value(again))
 	}
-	slices.SortStableFunc(considered, func(a, b *eventsv1.PriceInput) int { // the votes come first: what does not count may not be shown
-		switch {
-		case a.Accepted == b.Accepted:
-			return 0
-		case a.Accepted:
-			return -1
-		}
-		return 1
-	})
-	for _, in := range considered {
-		n.Inputs = append(n.Inputs, w.vote(ctx, in, n.Records))
-	}
+	w.addVotes(ctx, n, considered)
 	for _, in := range p.Inputs {
 		if !w.Providers[in.Provider].Available(region) {
 			out := w.vote(ctx, in, n.Records)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/query/rates"
 	"github.com/marketlog/marketlog/query/views"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
@@ -150,5 +153,66 @@ func TestChartsOfRatesNameWhatTheyLack(t *testing.T) {
 		"rate-chart/ethereum/staking/all/5m/2026-11-20T10:20:00Z/mean":                            http.StatusNotFound,
 		"rate-chart/bitcoin/staking/all/5m/2026-11-20T10:20:00Z/close":                            http.StatusNotFound,
 		"rate-chart/ethereum/staking/all/5m/2026-11-20T10:20:00Z/close?asOf=2026-11-20T10:20:00Z": http.StatusNotFound,
+	})
+}
+
+// A point of a chart of rates that was merged of several days is named by how many they are, and made again of the days.
+func TestMergedPointsOfRatesAreReproduced(t *testing.T) {
+	random := streamtest.Rand(t)
+	w := newFixture(t)
+	now := time.Date(2026, 11, 20, 10, 37, 0, 0, time.UTC)
+	w.staked(now)
+	var batch rows.Batch
+	days := 1_250 + random.IntN(350)
+	for i := range days {
+		start := now.Truncate(oneDay).AddDate(0, 0, -2-days+i)
+		if i > 0 && random.IntN(10) == 0 {
+			continue // nobody reported a rate
+		}
+		for _, provider := range []string{"lido", "rocket-pool"}[:1+random.IntN(2)] {
+			open, closing := 2+2*random.Float64(), 2+2*random.Float64()
+			batch.Add(rows.Place{Topic: schemas.TopicRates, Offset: w.Offset()}, &eventsv1.RateRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: w.Offset()}, Body: &eventsv1.RateRecord_Rollup{Rollup: &eventsv1.RateRollup{
+				Provider: provider, Source: provider, Category: "staking", CoinId: "ethereum", Symbol: "ETH", ProviderSymbol: "eth", Pool: provider + "/old", Start: start.UnixNano(), Interval: 86400,
+				Open: open, High: max(open, closing) + random.Float64(), Low: min(open, closing) - random.Float64(), Close: closing, Mean: (open + closing) / 2, N: 2}}})
+		}
+	}
+	w.Must(batch.Insert(t.Context(), w.Store, ""))
+	var body charts.RateChartBody
+	w.read("/api/v1/charts/ethereum/rates/staking?timeframe=max", &body)
+	var merged []charts.RatePoint
+	for _, p := range body.Data.DataPoints {
+		if p.Intervals > 1 {
+			merged = append(merged, p)
+		}
+	}
+	if len(merged) == 0 {
+		t.Fatalf("no point of %d is merged", len(body.Data.DataPoints))
+	}
+	for range min(6, len(merged)) {
+		p := merged[random.IntN(len(merged))]
+		answered := map[string]float64{"open": p.Open, "high": p.High, "low": p.Low, "close": p.Close, "providers": float64(p.Providers)}
+		for field, value := range answered {
+			n := w.reproduced(fmt.Sprintf("rate-points/ethereum/staking/all/1d/%d/%d/%s", p.Timestamp, p.Intervals, field), "", true)
+			of := make([]float64, len(n.Inputs))
+			for i, in := range n.Inputs {
+				of[i] = *w.reproduced(in.Number, "", true).Value
+			}
+			if len(of) != p.Intervals || *n.Value != value {
+				t.Fatalf("%s: got %v of %v, want %v of %d days", n.Number, *n.Value, of, value, p.Intervals)
+			}
+			want := map[string]float64{"open": of[0], "close": of[len(of)-1], "high": slices.Max(of), "low": slices.Min(of), "providers": of[0]}[field]
+			if want != value {
+				t.Errorf("%s: answered %v, want %v of %v", n.Number, value, want, of)
+			}
+		}
+	}
+	last := body.Data.DataPoints[len(body.Data.DataPoints)-1]
+	base := "rate-points/ethereum/staking/all/1d/"
+	w.answered(map[string]int{
+		fmt.Sprintf("%s%d/1/close", base, last.Timestamp):  http.StatusOK,
+		fmt.Sprintf("%s%d/2/close", base, last.Timestamp):  http.StatusNotFound,
+		fmt.Sprintf("%s%d/0/close", base, last.Timestamp):  http.StatusBadRequest,
+		fmt.Sprintf("%s%d/51/close", base, last.Timestamp): http.StatusBadRequest,
+		fmt.Sprintf("%s%d/2/mean", base, last.Timestamp):   http.StatusNotFound,
 	})
 }

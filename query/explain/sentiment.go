@@ -1,12 +1,10 @@
 package explain
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
 
-	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -154,17 +152,30 @@ func (w *work) fearGreedInputs(ctx context.Context, m *wholeMarket, n *Node, dep
 // fearGreedFor is how long the source's value of a day is served.
 const fearGreedFor = 26 * hour
 
+// fearGreedKept is how many days back a source's value is served where we have none of our own.
+const fearGreedKept = 31
+
 // servedFearGreed explains the index that is served: the source's while it is fresh, else our own.
 func (w *work) servedFearGreed(ctx context.Context, depth int) (*Node, error) {
+	at, days, summary := w.now, w.snapshot.FearGreed, w.snapshot.Summary
 	if w.past {
-		return nil, query.NotSupported("asOf", "the index of fear and greed that was served is explained as it is now only: leave asOf out, or ask for fear-greed/computed")
+		m, err := w.whole(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at, summary = w.asOf, m.summary
+		if days, err = w.publishedFearGreed(ctx, at.AddDate(0, 0, -fearGreedKept), at.Add(oneDay)); err != nil {
+			return nil, err
+		}
 	}
 	var newest *eventsv1.FearGreed
-	if days := w.snapshot.FearGreed; len(days) > 0 {
-		newest = slices.MaxFunc(days, func(a, b *eventsv1.FearGreed) int { return cmp.Compare(a.EventTime, b.EventTime) })
+	for _, day := range days {
+		if newest == nil || day.EventTime >= newest.EventTime {
+			newest = day
+		}
 	}
-	own := w.snapshot.Summary.GetFearGreed()
-	if newest != nil && (own == nil || schemas.Minute(w.now.UnixNano())-newest.EventTime <= fearGreedFor) {
+	own := summary.GetFearGreed()
+	if newest != nil && (own == nil || schemas.Minute(at.UnixNano())-newest.EventTime <= fearGreedFor) {
 		n, err := w.sourcedFearGreed(ctx, newest)
 		if err == nil {
 			n.Number = "fear-greed"
@@ -176,7 +187,7 @@ func (w *work) servedFearGreed(ctx context.Context, depth int) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := headline("fear-greed", in.Value, "", w.snapshot.Summary.GetTime())
+	n := headline("fear-greed", in.Value, "", summary.GetTime())
 	n.Method = &Method{Name: "computed", Version: 1, Formula: "our own index: no source has a value of the last 26 hours"}
 	n.compare(in.Value)
 	n.Inputs = []*Node{in}

@@ -274,7 +274,7 @@ func plannedTime(parts []string) (time.Time, bool) {
 	switch parts[0] {
 	case rateHistoryForm:
 		return instant(parts[3])
-	case rateSeriesForm, rateChartForm, rateChartStatsForm, rateSeriesStatsForm:
+	case rateSeriesForm, rateChartForm, rateRunForm, rateChartStatsForm, rateSeriesStatsForm:
 		start, ok := instant(parts[5])
 		return start.Add(intervals[chartIntervals[parts[4]]]), ok
 	}
@@ -420,6 +420,8 @@ func (w *work) explain(ctx context.Context, name string, parts []string, depth i
 		return w.seriesPoint(ctx, name, parts, depth)
 	case rateChartForm:
 		return w.rateChart(ctx, name, parts, depth)
+	case rateRunForm:
+		return w.rateRun(ctx, name, parts, depth)
 	case rateChartStatsForm, rateSeriesStatsForm:
 		return w.rateStat(ctx, name, parts, depth)
 	case rateHistoryForm:

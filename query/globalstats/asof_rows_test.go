@@ -1,6 +1,8 @@
 package globalstats_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
+	"github.com/marketlog/marketlog/query/explain"
+	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -40,6 +44,9 @@ func TestMoversAndFearGreedAsTheyWereServed(t *testing.T) {
 		value, err := rec.MarshalVT()
 		w.Must(err)
 		r := &kgo.Record{Topic: topic, Value: value, Timestamp: at}
+		if topic == schemas.TopicReferenceRaw {
+			r.Key = []byte("alternative-me")
+		}
 		w.Must(client.ProduceSync(t.Context(), r).FirstErr())
 		read := views.TailRecord{Offset: r.Offset, Value: value}
 		if marked, is := rec.(eventsv1.Marked); is {
@@ -124,6 +131,7 @@ func TestMoversAndFearGreedAsTheyWereServed(t *testing.T) {
 	w.RecordServed(steps, "first")
 	w.Must(w.Store.Record(t.Context(), []history.SinkProgress{{Sink: schemas.TopicServed, Progress: history.Progress{Next: w.Offset(), LogTime: w.Now.UnixNano()}}}))
 	check("the process that answered")
+	w.explainsFearAndGreed(answers)
 
 	w.Catalog = views.NewCatalog(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))
 	w.serve()
@@ -131,4 +139,31 @@ func TestMoversAndFearGreedAsTheyWereServed(t *testing.T) {
 	w.Must(err)
 	w.Catalog.Recall(before)
 	check("another process")
+}
+
+// explainsFearAndGreed asks for explanations of the index of fear and greed, and of the days of its history, as of when they were answered.
+func (w *fixture) explainsFearAndGreed(answers []querytest.Answered) {
+	w.T.Helper()
+	currencies := views.NewPastCurrencies(w.Catalog, w.log, w.History())
+	prices := views.NewPriceCache(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+	w.Serve(explain.New(explain.Deps{Prices: prices, Catalog: w.Catalog, History: w.History(), Log: w.log, Currencies: currencies}).Endpoints())
+	at := slices.Index(withRows, "/api/v1/global-stats/fear-greed?")
+	for i, was := range answers {
+		var answered globalstats.FearGreedBody
+		w.Must(json.Unmarshal([]byte(strings.TrimPrefix(was.Bodies[at], "200 ")), &answered))
+		want := map[string]float64{"fear-greed": float64(answered.Data.Value)}
+		if i%5 == 0 {
+			for _, day := range answered.Data.History {
+				want["fear-greed/days/"+day.Timestamp] = day.Value
+			}
+		}
+		for number, value := range want {
+			text := w.Get("/api/v1/explain/" + number + "?depth=1&asOf=" + was.At.Format(time.RFC3339Nano))
+			var explained struct{ Data explain.Node }
+			w.Must(json.Unmarshal([]byte(text[len("200 "):]), &explained))
+			if n := explained.Data; n.Value == nil || *n.Value != value || n.Reproduced != nil && !*n.Reproduced && answered.Data.Source != "computed" {
+				w.T.Fatalf("%s as of %s is %.600s, want %v", number, was.At.Format(time.RFC3339Nano), text, value)
+			}
+		}
+	}
 }

@@ -31,10 +31,10 @@ type ExplainNumberOptions struct {
 // rate/{provider}/{category}/{pool or symbol}, rate-term/{term}/{provider}/{category}/{pool or symbol},
 // rate-history/{field}/{start}/{end}/{provider}/{category}/{id},
 // rate-series/{provider}/{coin}/{category}/{interval}/{start}[/{field}], rate-chart/{coin}/{category}/{provider or
-// all}/{interval}/{start}/{field}, rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field},
-// rate-chart-stats/{coin}/{category}/{provider or all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field},
-// provider-rates/{provider}/{category}/{field}, venue-price/{field}/{venue}/{symbol},
-// earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field},
+// all}/{interval}/{start}/{field}, rate-points/{coin}/{category}/{provider or all}/{interval}/{start}/{intervals}/{field},
+// rate-series-stats/{provider}/{coin}/{category}/{interval}/{from}/{until}/{field}, rate-chart-stats/{coin}/{category}/{provider or
+// all}/{interval}/{from}/{until}/{field}, rate-statistics/{coin}/{category}/{field}, provider-rates/{provider}/{category}/{field},
+// venue-price/{field}/{venue}/{symbol}, earn/{product}/{variant}/[tiers/{from}/]{field}, earn-benchmark/{segment}[/{date}]/{field},
 // symbol/{source}/{symbol}[/{hint}={text}]/{field}, symbol-mapping/{method}/{source}/{symbol}.
 //
 // number: Name of the number.

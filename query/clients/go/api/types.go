@@ -236,8 +236,7 @@ type ChartsRatePoint struct {
 	Complete bool `json:"complete"`
 	// Highest value of the interval
 	High float64 `json:"high"`
-	// Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are
-	// explained
+	// Number of intervals that were merged into the point, where there were too many; absent for one
 	Intervals *int64 `json:"intervals,omitzero"`
 	// Lowest value of the interval
 	Low float64 `json:"low"`

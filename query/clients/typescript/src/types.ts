@@ -222,7 +222,7 @@ export interface ChartsRatePoint {
   complete: boolean
   /** Highest value of the interval */
   high: number
-  /** Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval are explained */
+  /** Number of intervals that were merged into the point, where there were too many; absent for one */
   intervals?: number
   /** Lowest value of the interval */
   low: number

@@ -237,9 +237,7 @@ class ChartsRatePoint(TypedDict):
     high: float
     """Highest value of the interval"""
     intervals: NotRequired[int]
-    """Number of intervals that were merged into the point, where there were too many; absent for one. Only points of one interval
-    are explained
-    """
+    """Number of intervals that were merged into the point, where there were too many; absent for one"""
     low: float
     """Lowest value of the interval"""
     open: float
