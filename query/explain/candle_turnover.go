@@ -2,6 +2,8 @@ package explain
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -35,9 +37,15 @@ type turnover struct {
 // turnoverMinute adds up again what the accepted venues traded in a minute, trade by trade, in USD.
 func (w *work) turnoverMinute(ctx context.Context, n *Node, coin *views.CatalogCoin, logged *loggedMinute, accepted []string, c schemas.Candle) error {
 	missing := uint64(0)
-	counts := map[[2]string]uint64{}
+	counts, left := map[[2]string]uint64{}, map[[2]string]decimal.Decimal{}
 	for _, v := range logged.venues {
-		counts[[2]string{v.Venue, v.Symbol}] += v.Trades
+		volume, err := decimal.NewFromString(v.Volume)
+		if err != nil {
+			n.notReproduced("a venue's candle has the volume " + strconv.Quote(v.Volume))
+			return nil
+		}
+		market := [2]string{v.Venue, v.Symbol}
+		counts[market], left[market] = v.Trades, volume
 		missing += v.Trades
 	}
 	topic, _ := schemas.TopicNamed(schemas.TopicTicks)
@@ -56,6 +64,8 @@ func (w *work) turnoverMinute(ctx context.Context, n *Node, coin *views.CatalogC
 		seen[id] = true
 		counts[market]--
 		missing--
+		size, _ := decimal.NewFromString(t.GetTick().Tick.Size)
+		left[market] = left[market].Sub(size)
 		v := venues[market[0]]
 		if v == nil {
 			v = &turnover{}
@@ -70,6 +80,12 @@ func (w *work) turnoverMinute(ctx context.Context, n *Node, coin *views.CatalogC
 	case err != nil || missing > 0:
 		n.Note = "not computed again: the log no longer has all trades of the minute"
 		return nil
+	}
+	for market, volume := range left {
+		if !volume.IsZero() { // of a trade that came too far ahead of the clock no record says whether it counted
+			n.Note = fmt.Sprintf("not computed again: which trades of %s at %s counted cannot be told from the log", market[1], market[0])
+			return nil
+		}
 	}
 	sum, parts := 0.0, 0
 	for _, venue := range accepted {
