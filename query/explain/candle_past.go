@@ -42,7 +42,7 @@ func (w *work) candleOfVenues(ctx context.Context, n *Node, coin *views.CatalogC
 		return false, err
 	}
 	n.Method = &Method{Name: ofVenuesName, Version: schemas.FoldMarketsVersion, Formula: pastFormulaOf(field.name)}
-	lacking, err := w.recordedMarkets(ctx, again.Markets, step)
+	lacking, why, err := w.recordedMarkets(ctx, again.Markets, step)
 	if err != nil {
 		return true, err
 	}
@@ -50,7 +50,7 @@ func (w *work) candleOfVenues(ctx context.Context, n *Node, coin *views.CatalogC
 		return true, err
 	}
 	if n.Note == "" && lacking > 0 {
-		n.Note = fmt.Sprintf("the log no longer has the records of %d of these candles: they are taken as the tables have them", lacking)
+		n.Note = fmt.Sprintf("%d of the venues' candles are taken as the tables have them: %s", lacking, why)
 	}
 	n.Inputs, err = w.markets(ctx, again.Markets, field.name, interval, depth)
 	n.fewer(false)
@@ -101,14 +101,20 @@ func refoldedOf(of views.Refolded, step time.Duration) *schemas.Candle {
 	return &folded[0]
 }
 
-// recordedMarkets puts what the records of the log state in place of what the tables have, and counts the records that the log has no longer.
-func (w *work) recordedMarkets(ctx context.Context, markets []views.RefoldedMarket, step time.Duration) (lacking int, err error) {
+const noRecords = "the log no longer has their records"
+
+// recordedMarkets puts what the records of the log state in place of what the tables have, and counts the records that it did not read, with why.
+func (w *work) recordedMarkets(ctx context.Context, markets []views.RefoldedMarket, step time.Duration) (lacking int, why string, err error) {
 	for i := range markets {
 		m := &markets[i]
 		if w.reads++; w.reads > mostReads {
-			return len(markets) - i, nil
+			return lacking + len(markets) - i, "the rest would need " + errTooManyReads.Error(), nil
 		}
 		found := false
+		if !w.comesTo(ctx, place(schemas.TopicBackfillRaw, m.Partition, m.Offset)) {
+			lacking, why = lacking+1, noRecords
+			continue
+		}
 		err := w.Log.Range(ctx, schemas.TopicBackfillRaw, m.Partition, m.Offset, m.Offset, func(r *kgo.Record) error {
 			record, err := schemas.DecodeRecord(schemas.TopicBackfillRaw, r.Value)
 			if err != nil {
@@ -121,13 +127,13 @@ func (w *work) recordedMarkets(ctx context.Context, markets []views.RefoldedMark
 			return nil
 		})
 		if err != nil && lacks(err) == "" {
-			return lacking, err
+			return lacking, why, err
 		}
 		if !found {
-			lacking++
+			lacking, why = lacking+1, noRecords
 		}
 	}
-	return lacking, nil
+	return lacking, why, nil
 }
 
 // takeRecord puts what a record states in place of what the tables have of a market's candle; false where it is of another one.

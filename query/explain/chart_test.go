@@ -199,6 +199,10 @@ func TestChartsOfVenuesCandlesAreMadeAgain(t *testing.T) {
 			t.Errorf("%s: got the note %q, want none", number, n.Note)
 		}
 	}
+	// Their records are not in the log of this test.
+	if n := w.reproduced("candle/bitcoin/1h/"+start.Add(-4*time.Hour).Format(time.RFC3339)+"/close", "", true); !strings.Contains(n.Note, "as the tables have them") {
+		t.Errorf("got %+v, want that the log has no record", n)
+	}
 	w.Must(w.Store.Conn().Exec(t.Context(), "TRUNCATE TABLE backfill"))
 	for _, number := range numbers(start.Add(-4 * time.Hour)) {
 		if n := w.ask(number, ""); n.Reproduced != nil || !strings.Contains(n.Note, "not there any more") {

@@ -34,6 +34,16 @@ func (w *work) reachesBack(ctx context.Context, topic string, partition int32, o
 	return known && (first == 0 || offset > first)
 }
 
+// comesTo reports whether the log comes to a record that is named by a table: a table may have outlived a log that began anew.
+func (w *work) comesTo(ctx context.Context, at Place) bool {
+	ends, read := w.ends[at.Topic]
+	if !read {
+		ends, _ = w.Log.Ends(ctx, at.Topic)
+		w.ends[at.Topic] = ends
+	}
+	return at.Offset < ends[at.Partition]
+}
+
 // beginning is the first offset that the log has of each partition; none where that is not known.
 func (w *work) beginning(ctx context.Context, topic string) map[int32]int64 {
 	begins, read := w.begins[topic]

@@ -170,7 +170,7 @@ func (w *work) reportedAgain(ctx context.Context, parts []views.ReportedPart) ([
 
 // readReported reads records of what sources reported, those of one topic, into reportedRecords.
 func (w *work) readReported(ctx context.Context, places []Place) error {
-	missing := slices.DeleteFunc(slices.Clone(places), func(at Place) bool { return w.reportedRecords[at] != nil })
+	missing := slices.DeleteFunc(slices.Clone(places), func(at Place) bool { return w.reportedRecords[at] != nil || !w.comesTo(ctx, at) })
 	slices.SortFunc(missing, func(a, b Place) int {
 		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
 	})

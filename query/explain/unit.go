@@ -45,6 +45,8 @@ type Log interface {
 	Range(ctx context.Context, topic string, partition int32, first, last int64, visit func(*kgo.Record) error) error
 	// Begins returns the first offset that is kept of each partition.
 	Begins(ctx context.Context, topic string) (map[int32]int64, error)
+	// Ends returns the offset that each partition goes on with.
+	Ends(ctx context.Context, topic string) (map[int32]int64, error)
 }
 
 // History is what explanations need of the past.
@@ -176,13 +178,14 @@ type work struct {
 	until     time.Time
 	simulated bool
 	// What was read is not read again: what sources state of currencies, whole markets by minute, the coins of a minute with the places of their rows, refolded rows, and
-	// where topics begin.
+	// where topics begin and end.
 	minutes  map[int64]*minuteRows
 	held     *wholeMarket
 	stated   *sourced
 	refolded map[string]*refolded
 	pegs     map[string]*keptPeg
 	begins   map[string]map[int32]int64
+	ends     map[string]map[int32]int64
 	// rates are those of the end of a minute, logged the market of one, protocols what DeFi was made of.
 	rates     []loggedRate
 	ratesOf   int64
@@ -289,7 +292,7 @@ func (u *Unit) begin(ctx context.Context, now time.Time) (w *work, done func(), 
 		return nil, nil, faultOf(ctx.Err())
 	}
 	w = &work{Unit: u, now: now, snapshot: u.Catalog.Snapshot(), minutes: map[int64]*minuteRows{}, refolded: map[string]*refolded{}, pegs: map[string]*keptPeg{},
-		begins: map[string]map[int32]int64{}, fixings: map[time.Time][]*eventsv1.EarnFixing{}, quoted: map[quotedAt]*quoted{},
+		begins: map[string]map[int32]int64{}, ends: map[string]map[int32]int64{}, fixings: map[time.Time][]*eventsv1.EarnFixing{}, quoted: map[quotedAt]*quoted{},
 		reportedRecords: map[Place]*eventsv1.ReferenceRecord{}}
 	if deadline, ok := ctx.Deadline(); ok {
 		w.until = time.Now().Add(time.Until(deadline) / 2)

@@ -105,6 +105,14 @@ func (l *Log) Begins(ctx context.Context, topic string) (map[int32]int64, error)
 	return starts[topic], err
 }
 
+// Ends returns the offset that each partition of a topic goes on with.
+func (l *Log) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
+	brokers := l.brokers
+	brokers.Archive = nil // it has no later ones
+	_, ends, err := brokers.Bounds(ctx, topic)
+	return ends[topic], err
+}
+
 // PartitionOf is the partition of a topic that a coin's records are in.
 func PartitionOf(coinID string, partitions int32) int32 {
 	return stream.PartitionFor(coinID, partitions)
