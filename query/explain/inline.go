@@ -20,7 +20,6 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/limits"
-	"github.com/marketlog/marketlog/schemas"
 )
 
 // inlined bounds the numbers that an answer explains within itself.
@@ -242,15 +241,6 @@ func (n *numbers) add(schema *huma.Schema, value any, inside []map[string]any) {
 	}
 }
 
-// reportedAfterwards means that a number of a history of rates is what a source reported of it afterwards, which is not explained.
-func reportedAfterwards(number string, around map[string]any) bool {
-	origin := around["origin"]
-	if metadata, is := around["metadata"].(map[string]any); is {
-		origin = metadata["origin"]
-	}
-	return strings.HasPrefix(number, "rate-history/") && origin == string(schemas.OriginBackfill)
-}
-
 // merged means that a number is of several intervals of a chart, and its name holds the first of them alone.
 func merged(number string, of map[string]any) bool {
 	intervals, is := of["intervals"].(float64)
@@ -262,7 +252,7 @@ func (n *numbers) addNamed(number string, value any, inside []map[string]any) {
 	if _, numeric := value.(float64); !numeric {
 		return
 	}
-	if of := inside[len(inside)-1]; reportedAfterwards(number, of) || merged(number, of) {
+	if merged(number, inside[len(inside)-1]) {
 		return
 	}
 	number = braces.ReplaceAllStringFunc(number, func(field string) string {

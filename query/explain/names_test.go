@@ -38,7 +38,7 @@ type namedOrigin struct {
 	Apr    float64 `json:"apr" explain:"rate-history/apr/{rate}"`
 }
 
-// Numbers of lists are named by their pairs or by how many follow, those of points by fields of objects beside them; merged points whose names do not hold of how many, and what a source reported afterwards have no name.
+// Numbers of lists are named by their pairs or by how many follow, those of points by fields of objects beside them; merged points whose names do not hold of how many have no name.
 func TestNumbersOfListsAreNamed(t *testing.T) {
 	var body any
 	const answer = `{"id": "x", "price": 1, "meta": {"granularity": "hourly"}, "pairs": [[1795166400000, 5], [1795170000000, 6]], "list": [7, 8, 9],
@@ -50,7 +50,7 @@ func TestNumbersOfListsAreNamed(t *testing.T) {
 	found := numbers{registry: schemas.registry, seen: map[string]bool{}}
 	found.walk(schemas.forms[0], body, nil)
 	slices.Sort(found.found)
-	want := []string{"high/1/1", "high/2/3", "list/x/0", "list/x/1", "list/x/2", "pairs/x/1795166400000", "pairs/x/1795170000000", "point/hourly/1", "price/all/hourly/x", "rate-history/1", "rate-history/apr/1"}
+	want := []string{"high/1/1", "high/2/3", "list/x/0", "list/x/1", "list/x/2", "pairs/x/1795166400000", "pairs/x/1795170000000", "point/hourly/1", "price/all/hourly/x", "rate-history/1", "rate-history/3", "rate-history/apr/1", "rate-history/apr/3"}
 	if !slices.Equal(found.found, want) {
 		t.Errorf("got %q, want %q", found.found, want)
 	}
