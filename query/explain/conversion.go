@@ -22,7 +22,7 @@ func (w *work) conversion(ctx context.Context, text string, depth int) (*Node, e
 		n.compare(known(1))
 		return n, nil
 	}
-	in, err := w.conversionInput(ctx, vs, coin, isCoin, max(depth-1, 1))
+	in, c, err := w.convertsBy(ctx, vs, coin, isCoin, max(depth-1, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -36,10 +36,6 @@ func (w *work) conversion(ctx context.Context, text string, depth int) (*Node, e
 		used, again = inverse(used), inverse(again)
 	}
 	if n.Value = used; !w.past { // what answers convert by
-		c, ok := w.converter.To(vs, w.now)
-		if !ok {
-			return nil, query.NotFound("no rate of %s is known", vs)
-		}
 		n.Value = &c.USD
 	}
 	n.compare(again)
@@ -50,6 +46,35 @@ func (w *work) conversion(ctx context.Context, text string, depth int) (*Node, e
 		n.Inputs = nil
 	}
 	return n, nil
+}
+
+// convertTries is how often a conversion and its input are read until they are of one moment.
+const convertTries = 3
+
+// convertsBy is the number that a conversion follows from, and the conversion as answers have it, which has no meaning for the past. A price may be published while
+// the log is read for it: the conversion is that of before or of after, and both are read again where neither is of the price.
+func (w *work) convertsBy(ctx context.Context, vs string, coin schemas.Coin, isCoin bool, depth int) (in *Node, c views.Conversion, err error) {
+	for range convertTries {
+		before, _ := w.converter.To(vs, w.now)
+		if in, err = w.conversionInput(ctx, vs, coin, isCoin, depth); err != nil || w.past {
+			return in, c, err
+		}
+		known := false
+		if c, known = w.converter.To(vs, w.now); !known {
+			return nil, c, query.NotFound("no rate of %s is known", vs)
+		}
+		used := in.Value
+		if !isCoin {
+			used = inverse(used)
+		}
+		switch {
+		case used == nil || c.USD == *used:
+			return in, c, nil
+		case before.USD == *used:
+			return in, before, nil
+		}
+	}
+	return in, c, nil
 }
 
 // conversionInput is the number that a conversion follows from.

@@ -49,7 +49,7 @@ func (w *work) priceIn(ctx context.Context, coin *views.CatalogCoin, name string
 		return nil, err
 	}
 	quote, isCoin := w.converter.Coin(vs)
-	rate, err := w.conversionInput(ctx, vs, quote, isCoin, max(depth-1, 1))
+	rate, c, err := w.convertsBy(ctx, vs, quote, isCoin, max(depth-1, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,8 @@ func (w *work) priceIn(ctx context.Context, coin *views.CatalogCoin, name string
 		n.Method.Formula = "price in USD / price of the coin that it is stated in"
 		convert = func(price, rate float64) float64 { return price / rate }
 	}
-	if n.Value = converted(of.Value, rate.Value, convert); !w.past { // what answers convert by
-		c, ok := w.converter.To(vs, w.now)
-		if !ok {
-			return nil, query.NotFound("no rate of %s is known", vs)
-		}
-		if of.Value != nil {
-			n.Value = known(c.From(*of.Value))
-		}
+	if n.Value = converted(of.Value, rate.Value, convert); !w.past && of.Value != nil { // what answers convert by
+		n.Value = known(c.From(*of.Value))
 	}
 	n.compare(converted(of.again(), rate.again(), convert))
 	if n.Inputs = []*Node{of, rate}; depth <= 0 {
