@@ -219,7 +219,7 @@ var floors = map[string]int{
 	"deploy/release": 9, "deploy/cli": 8, "deploy/cli/doctor": 7, "deploy/cli/topics": 7, "deploy/cli/archive": 7, "deploy/cli/market": 7, "deploy/cli/sql": 7, "deploy/cli/command": 6, "deploy/roles": 5, "deploy/operations": 4, "deploy/instance": 3, "deploy/config": 1, "deploy/admin": 1, "deploy/export": 1, "deploy/imports": 1, "deploy/supervise": 1, "deploy/metrics": 1,
 	"deploy/deploytest": 3,
 	"producers":         1, "producers/adapter": 2, "producers/outbox": 2, "producers/poll": 3, "producers/answer": 4, "producers/fetch": 4,
-	"query/collectors": 1, "query/examples": 1, "query/limits": 2, "query/views": 2, "query": 3,
+	"query/collectors": 1, "query/examples": 1, "query/position": 1, "query/limits": 2, "query/views": 2, "query": 3,
 	"processors": 1,
 }
 

@@ -16,7 +16,7 @@ var (
 	headerOrigin    = []byte(fiber.HeaderOrigin)
 	sharedPrefix    = []byte("/api/v1/")
 	sharedDocument  = []byte("/openapi.json")
-	exposedHeaders  = "Content-Disposition, ETag, Retry-After, " + string(headerLimit) + ", " + string(headerRemaining) + ", " + string(headerReset) + ", " + headerRequestID
+	exposedHeaders  = "Content-Disposition, ETag, Retry-After, " + string(headerLimit) + ", " + string(headerRemaining) + ", " + string(headerReset) + ", " + string(headerPosition) + ", " + headerRequestID
 	allowedHeaders  = "Authorization, Content-Type, If-None-Match"
 	preflightMaxAge = "86400"
 )

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/position"
 )
 
 // View is which of the two documented forms an answer takes.
@@ -77,6 +78,19 @@ type Answer struct {
 	Body *Body
 	// Simulated means that invented numbers are in it.
 	Simulated bool
+	// MadeAt is when it was made, if that was before the request.
+	MadeAt time.Time
+	// Position is what it was made of, which the server notes.
+	Position position.Position
+}
+
+// of is the answer with its position.
+func (a Answer) of(at position.Position) Answer {
+	if !a.MadeAt.IsZero() {
+		at.At = a.MadeAt
+	}
+	a.Position = at
+	return a
 }
 
 // Encode answers with the JSON of a value.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/marketlog/marketlog/query/examples"
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/position"
 )
 
 const (
@@ -198,6 +199,7 @@ func (c *compiled) operation(registry huma.Registry) *huma.Operation {
 					headerRequestID:         {Description: "Id of this request", Schema: &huma.Schema{Type: huma.TypeString}},
 					"ETag":                  {Description: "Strong entity tag, for If-None-Match", Schema: &huma.Schema{Type: huma.TypeString}},
 					"Cache-Control":         {Description: "`" + string(c.cache) + "`", Schema: &huma.Schema{Type: huma.TypeString}},
+					string(headerPosition):  {Description: "What the answer was made of: asOf with it gives the same answer again", Schema: &huma.Schema{Type: huma.TypeString, Pattern: position.Pattern}},
 					"X-RateLimit-Limit":     {Description: "Limit of the tightest window", Schema: &huma.Schema{Type: huma.TypeInteger}},
 					"X-RateLimit-Remaining": {Description: "Remaining requests in that window", Schema: &huma.Schema{Type: huma.TypeInteger}},
 					"X-RateLimit-Reset":     {Description: "When more requests become available, Unix seconds", Schema: &huma.Schema{Type: huma.TypeInteger}},
@@ -321,6 +323,10 @@ func (p *Param) describe() *huma.Param {
 	case Time:
 		s.Format = "date-time"
 		out.Description += " A date alone is its beginning in UTC."
+		if p.Positions {
+			s = &huma.Schema{AnyOf: []*huma.Schema{s, {Type: huma.TypeString, Pattern: position.Pattern}}}
+			out.Description += " Or a position, as `X-Position` of an answer has it."
+		}
 	case List:
 		explode := false
 		fewest, items, shortest, longest := 1, p.MaxItems, 1, maxText

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/position"
 	"github.com/marketlog/marketlog/schemas"
 )
 
@@ -83,6 +84,8 @@ type Param struct {
 	Stored bool
 	// AgesOut means that the past asked for may not be kept any more (410).
 	AgesOut bool
+	// Positions lets a Time be the position of an answer too.
+	Positions bool
 	// NoTool parameters are not arguments of tools.
 	NoTool bool
 	// Class is what a request with the parameter costs, where it is more than its endpoint's.
@@ -115,7 +118,9 @@ type value struct {
 	text string
 	n    int64
 	at   time.Time
-	list []string
+	// replica is that of a position; empty for a time.
+	replica string
+	list    []string
 	// number is a Number, hints are Hints.
 	number float64
 	hints  map[string]string
@@ -178,6 +183,14 @@ func (p *Param) parse(texts []string) (v value, clamped bool, fault string) {
 			return v, false, "must be true or false"
 		}
 	case Time:
+		if p.Positions && position.Is(text) {
+			at, err := position.Parse(text)
+			if err != nil {
+				return v, false, "must be a position just as the header X-Position of an answer has it, or an ISO 8601 time with a zone"
+			}
+			v.at, v.replica = at.At, at.Replica
+			break
+		}
 		if v.at, fault = ParseTime(text); fault != "" {
 			return v, false, fault
 		}

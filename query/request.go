@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/position"
 )
 
 // Request is a checked request. It and its texts are valid until its handler returns: what goes
@@ -23,6 +24,16 @@ type Request struct {
 	endpoint *compiled
 	values   []value
 	clamped  map[string]int64
+}
+
+// position is that of an answer to the request: the one that it asks for, else what a replica serves at the request's own instant.
+func (r *Request) position(replica string) (of position.Position, asked bool) {
+	for i := range r.endpoint.Params {
+		if r.endpoint.Params[i].Positions && r.values[i].set {
+			return position.Position{At: r.values[i].at, Replica: r.values[i].replica}, true
+		}
+	}
+	return position.Position{At: r.Now, Replica: replica}, false
 }
 
 // Clamped returns the numbers that were lowered to their maximum or to what the plan allows, for meta.clamped; nil if none.

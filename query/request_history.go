@@ -20,7 +20,7 @@ const (
 
 // AsOfParam declares the parameter that asks an operation for what it answered at a past instant, as far back as the plan's history.
 func AsOfParam(doc string) Param {
-	return Param{Name: asOf, Kind: Time, Past: true, Planned: true, Stored: true, AgesOut: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: doc}
+	return Param{Name: asOf, Kind: Time, Past: true, Planned: true, Stored: true, AgesOut: true, Positions: true, Essential: true, Example: "2026-01-31T12:00:00Z", Doc: doc}
 }
 
 // Values of KnowledgeParam.
@@ -55,8 +55,12 @@ func (r *Request) CandlesAsOf(ctx context.Context, candles *views.Candles, coin 
 // FaultOfPast turns what keeps an answer as of an instant from being made into what the caller can do about it. Other faults stay as they
 // are.
 func FaultOfPast(err error, at time.Time) error {
-	aged, gap := (*views.AgedOutError)(nil), (*views.OffsetGapError)(nil)
+	aged, gap, unknown := (*views.AgedOutError)(nil), (*views.OffsetGapError)(nil), (*views.UnknownReplicaError)(nil)
 	switch {
+	case errors.As(err, &unknown):
+		e := AgedOut(time.Time{}, "%s", unknown)
+		e.Hint = "ask for " + asOf + "=" + FormatTime(at.UnixNano()) + ", which is answered by what any replica served"
+		return e
 	case errors.As(err, &aged) && aged.Since.IsZero():
 		e := AgedOut(aged.Since, "%s; %s", aged, aged.Instead)
 		e.Hint = "ask without " + asOf + " for what is known now"

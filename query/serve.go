@@ -13,6 +13,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/valyala/fasthttp"
 )
 
@@ -27,6 +28,7 @@ var (
 	headerLimit     = []byte("X-Ratelimit-Limit")
 	headerRemaining = []byte("X-Ratelimit-Remaining")
 	headerReset     = []byte("X-Ratelimit-Reset")
+	headerPosition  = []byte("X-Position")
 	valueVary       = []byte("Accept-Encoding, Authorization")
 )
 
@@ -109,8 +111,10 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, e *compiled, who Caller, args 
 			return Answer{}, err
 		}
 	}
+	at, asked := r.position(s.deps.Replica)
 	if e.Hot && !(e.stored && r.stored()) {
-		return e.Handle(ctx, r)
+		a, err = e.Handle(ctx, r)
+		return a.of(at), err
 	}
 	select {
 	case s.waiting <- struct{}{}:
@@ -121,7 +125,11 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, e *compiled, who Caller, args 
 	// The request's own context ends when the server begins to drain, but what is under way is finished.
 	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Patience)
 	defer cancel()
-	return e.Handle(patient, r)
+	if asked && at.Replica != "" {
+		patient = views.OfReplica(patient, at.Replica)
+	}
+	a, err = e.Handle(patient, r)
+	return a.of(at), err
 }
 
 // send writes a success, or says that the client's copy still holds.
@@ -130,6 +138,8 @@ func (s *Server) send(ctx *fasthttp.RequestCtx, a Answer, cache []byte) int {
 	h.SetContentType(contentJSON)
 	h.SetCanonical(headerCache, cache)
 	h.SetCanonical(headerVary, valueVary)
+	var position [128]byte
+	h.SetCanonical(headerPosition, a.Position.Append(position[:0]))
 	if a.Simulated {
 		h.Set("X-Data-Source", "simulated")
 	}

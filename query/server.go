@@ -120,7 +120,9 @@ type Deps struct {
 	// Ready is all that must be ready in addition to the keys.
 	Ready []Readiness
 	// Now is the clock by which ages are taken; on an accelerated simulator, its clock.
-	Now     func() time.Time
+	Now func() time.Time
+	// Replica is the name of the process in positions of its answers, the one that it records under what it served; empty for one that records nothing.
+	Replica string
 	Metrics *prometheus.Registry
 	Log     *slog.Logger
 	// Listener is Config.Listen, already open; nil lets the server open it.

@@ -52,6 +52,8 @@ func (p *Param) argument() *toolSchema {
 	s := &toolSchema{Type: declared.Type, Description: firstSentence(p.Doc), Default: declared.Default, Enum: declared.Enum,
 		Minimum: declared.Minimum, Maximum: declared.Maximum, ExclusiveMinimum: declared.ExclusiveMinimum, MinItems: declared.MinItems, MaxItems: declared.MaxItems}
 	switch p.Kind {
+	case Time:
+		s.Type = huma.TypeString
 	case List:
 		s.Items = &toolSchema{Type: huma.TypeString}
 	case Hints:

@@ -27,5 +27,5 @@ func (u *Unit) getOne(ctx context.Context, r *query.Request) (query.Answer, erro
 	if err != nil {
 		return query.Answer{}, err
 	}
-	return query.Answer{Body: m.body, Simulated: u.simulated(coin)}, nil
+	return query.Answer{Body: m.body, Simulated: u.simulated(coin), MadeAt: m.at}, nil
 }

@@ -81,6 +81,8 @@ type made struct {
 	chart   Chart
 	body    *query.Body
 	updated int64
+	// at is when it was made, zero for one as of an instant.
+	at time.Time
 }
 
 // New makes the unit.
@@ -156,7 +158,9 @@ func (u *Unit) make(ctx context.Context, coin schemas.Coin, frame timeframe, for
 	if err != nil {
 		return nil, err
 	}
-	return encoded(coin, frame, format, candles, now)
+	m, err := encoded(coin, frame, format, candles, now)
+	m.at = now
+	return m, err
 }
 
 // encoded is the chart of candles, the last of which is the one that a time is in.

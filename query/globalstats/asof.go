@@ -81,6 +81,13 @@ func (u *Unit) fearGreedAt(ctx context.Context, at time.Time) (lately, before []
 
 // summaryAt reads the summary that was served at an instant.
 func (u *Unit) summaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, error) {
+	if !views.AnyReplica(ctx) {
+		summary, err := u.served.Summaries.At(ctx, at)
+		if err == nil && summary == nil {
+			err = errNothingServed(at)
+		}
+		return summary, query.FaultOfPast(err, at)
+	}
 	end, remembered := u.catalog.SummaryServedAt(at)
 	if !remembered {
 		written, err := u.history.SummariesWritten(ctx)

@@ -146,6 +146,7 @@ func (r *request) answer(who query.Caller) {
 		r.failCall(translate(shown, id))
 		return
 	}
+	r.ctx.Response.Header.Set("X-Position", answer.Position.String())
 	if answer.Simulated {
 		r.ctx.Response.Header.Set("X-Data-Source", "simulated")
 	}

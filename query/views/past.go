@@ -10,6 +10,14 @@ import (
 	"github.com/marketlog/marketlog/stream/history/read"
 )
 
+// OfReplica returns a context in which what was served at an instant is what one replica served, by its name: else what any of them did.
+func OfReplica(ctx context.Context, replica string) context.Context {
+	return read.OfReplica(ctx, replica)
+}
+
+// AnyReplica reports whether what was served at an instant is what any replica served.
+func AnyReplica(ctx context.Context) bool { return read.ReplicaOf(ctx) == "" }
+
 // What history holds, by the names that units use.
 type (
 	// SummaryOHLC is what a figure of the whole market did in a step.

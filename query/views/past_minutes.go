@@ -16,6 +16,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 const (
@@ -176,7 +177,7 @@ func whatServed[T any](ctx context.Context, steps *ServedSteps, history interfac
 	ServedWritten(ctx context.Context) (time.Time, error)
 }, at time.Time, of serving[T]) (none T, err error) {
 	began, answers := steps.began()
-	if answers && at.UnixNano() >= began {
+	if answers && at.UnixNano() >= began && steps.mine(ctx) {
 		if served, remembered := of.remembered(at); remembered {
 			return served, nil
 		}
@@ -185,12 +186,15 @@ func whatServed[T any](ctx context.Context, steps *ServedSteps, history interfac
 	if err != nil {
 		return none, err
 	}
-	if answers && written.Before(logged(min(at.UnixNano(), began))) {
+	if answers && written.Before(steps.recordedBy(ctx, at.UnixNano())) {
 		return none, ErrHistoryBehind
 	}
 	served, recorded, err := of.recorded(ctx)
 	if err != nil || recorded {
 		return served, err
+	}
+	if replica := read.ReplicaOf(ctx); replica != "" {
+		return none, &UnknownReplicaError{replica, at}
 	}
 	if of.aged.Since, err = of.since(ctx); err != nil {
 		return none, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 const (
@@ -163,6 +164,16 @@ func (e *AgedOutError) Error() string {
 	return e.Kept + " since " + e.Since.Format(time.RFC3339) + " only"
 }
 
+// UnknownReplicaError means that nothing is recorded of what a replica served at an instant, or before.
+type UnknownReplicaError struct {
+	Replica string
+	At      time.Time
+}
+
+func (e *UnknownReplicaError) Error() string {
+	return fmt.Sprintf("nothing is recorded of what the replica %s served by %s", e.Replica, e.At.UTC().Format(time.RFC3339Nano))
+}
+
 // FaultOfParts is why an answer that is made of several pasts cannot be; nil where it can. Of those that have aged out it is the one that
 // is kept for the shortest: as of its Since all are.
 func FaultOfParts(parts ...error) (fault error) {
@@ -208,12 +219,15 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 	entries := make(map[string]*Entry, len(coins))
 	remembered, seconds := map[string]ServedPrice{}, []PriceSecond{}
 	byID, unknown := map[string]schemas.Coin{}, []string{}
+	mine := b.steps.mine(ctx)
 	for _, coin := range coins {
 		if coin.Rank == 0 {
 			continue // none of the table's: venues make no price of it
 		}
 		byID[coin.ID] = coin
 		switch served, known := b.ServedAt(coin, asOf); {
+		case !mine:
+			unknown = append(unknown, coin.ID)
 		case known && served.Entry != nil:
 			entries[coin.ID] = served.Entry
 		case known:
@@ -262,6 +276,9 @@ func (b *PriceCache) asOf(ctx context.Context, history PublishedPrices, coins []
 	if err != nil {
 		return nil, fault(err)
 	}
+	if replica := read.ReplicaOf(ctx); replica != "" && served == nil {
+		return nil, fault(&UnknownReplicaError{replica, asOf})
+	}
 	records, err := history.PricesPublishedAt(ctx, unknown, asOf, served)
 	if err != nil {
 		return nil, fault(err)
@@ -292,7 +309,7 @@ func (b *PriceCache) kept(ctx context.Context, history PublishedPrices, coins []
 		return err
 	}
 	// What others served before this process did is recorded before its own steps.
-	if began, answers := b.steps.began(); answers && recorded.Before(logged(min(asOf.UnixNano(), began))) {
+	if _, answers := b.steps.began(); answers && recorded.Before(b.steps.recordedBy(ctx, asOf.UnixNano())) {
 		return ErrHistoryBehind
 	}
 	written, err := history.PricesWritten(ctx)

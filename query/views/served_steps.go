@@ -10,11 +10,14 @@ import (
 	"time"
 
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 const (
 	// stepsEvery is how often steps are written.
 	stepsEvery = 2 * time.Second
+	// stepsLate is within what time the log certainly has steps that another process wrote, if it has any.
+	stepsLate = time.Second
 	// figuresWhole is after what time figures are recorded whole again. An instant is read from there on.
 	figuresWhole = time.Hour
 	// stepSpan is for how long records of one partition, which come in bursts, make one step.
@@ -35,6 +38,8 @@ type ServedSteps struct {
 	// clock is nil until the process answers: what it reads before, nobody is served.
 	clock func() time.Time
 	since int64 // by that clock, Unix nanoseconds
+	// replica is the process's name; empty before Run.
+	replica string
 	// offsets are how far each partition of prices.v1 was read, -1 for not at all; wholeCauses are the causes up to which all records were: a
 	// pulse is the last of its cause. open are the steps that go on, last those that were put into waiting last.
 	offsets, wholeCauses []int64
@@ -108,6 +113,27 @@ func (s *ServedSteps) began() (at int64, answers bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since, s.clock != nil
+}
+
+// mine reports whether what is asked for may be what this process served: that of any, or its own.
+func (s *ServedSteps) mine(ctx context.Context) bool {
+	replica := read.ReplicaOf(ctx)
+	if replica == "" || s == nil {
+		return replica == ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replica == replica
+}
+
+// recordedBy is by which log time all must be kept that was recorded of what was served at an instant, Unix nanoseconds both: what this process
+// remembers need not be.
+func (s *ServedSteps) recordedBy(ctx context.Context, at int64) time.Time {
+	if !s.mine(ctx) {
+		return logged(at + int64(stepsEvery+stepsLate))
+	}
+	began, _ := s.began()
+	return logged(min(at, began))
 }
 
 // read takes that readers get what a record of prices.v1 holds. The order of the log is that of the offsets of what causes its records.
@@ -260,6 +286,9 @@ func (s *ServedSteps) wait(step *eventsv1.ServedStep) bool {
 // Run writes the steps of a process, whose name no other ever had, until the context ends, and then what is left. Begin comes before. With
 // stepsEvery a kill takes those of some seconds.
 func (s *ServedSteps) Run(ctx context.Context, replica string, to ServedLog, log *slog.Logger) error {
+	s.mu.Lock()
+	s.replica = replica
+	s.mu.Unlock()
 	ticker := time.NewTicker(stepsEvery)
 	defer ticker.Stop()
 	for {

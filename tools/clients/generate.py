@@ -30,6 +30,11 @@ class Field:
 
     def __init__(self, name: str, schema: dict, required: bool, doc: str = "", where: str = "", example=None):
         self.name, self.schema, self.required, self.where, self.example = name, schema, required, where, example
+        # A point in time may be the position of an answer instead.
+        times = [s for s in schema.get("anyOf", []) if s.get("format") == "date-time"] if where else []
+        self.positions = bool(times)
+        if times:
+            self.schema = times[0]
         self.doc = doc or schema.get("description", "")
 
 

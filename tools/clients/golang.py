@@ -122,6 +122,8 @@ def operations(model) -> str:
             out += [f"\n// {name}Options is what {name} may be asked. What is zero is not sent.\ntype {name}Options struct {{\n"]
             for f in may:
                 out += [comment(values(f, say, o), "\t"), f"\t{exported(f.name)} {option_type(f)}\n"]
+                if f.positions:
+                    out.append(f"\t// In place of {exported(f.name)} the position of an answer, as Position has it.\n\t{exported(f.name)}Position string\n")
             out.append("}\n")
         described = "".join(f"\n\n{argument(f.name)}: {values(f, say, o)}" for f in must if f.doc or f.schema.get("enum"))
         taken = "".join(f", {argument(f.name)} {type_of(f.schema, 'api.')}" for f in must) + (f", options *{name}Options" if may else "")
@@ -131,6 +133,8 @@ def operations(model) -> str:
         for f in must + may:
             value = argument(f.name) if f.required else "o." + exported(f.name)
             out.append(f'\tasked.{ {"path": "at", "query": "with", "body": "post"}[f.where]}("{f.name}", {value})\n')
+            if f.positions:
+                out.append(f'\tasked.with("{f.name}", {value}Position)\n')
         out.append(f"\treturn ask[api.{o.answer}](ctx, c, asked)\n}}\n")
         if o.rows:
             out.append(iterator(o, name, taken, must))

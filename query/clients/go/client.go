@@ -36,6 +36,7 @@ type Client struct {
 	retry     Retry
 	http      *http.Client
 	simulated atomic.Bool
+	position  atomic.Value // a string
 }
 
 // New returns a client; nothing is asked yet. It fails where the address of the server is not one of HTTP.
@@ -57,6 +58,12 @@ func New(options Options) (*Client, error) {
 
 // Simulated reports whether the last answer was made from invented numbers; false before the first.
 func (c *Client) Simulated() bool { return c.simulated.Load() }
+
+// Position is what the last answer was made of: whoever gives it for AsOfPosition gets the same answer again. It is empty before the first.
+func (c *Client) Position() string {
+	position, _ := c.position.Load().(string)
+	return position
+}
 
 // Get asks for a path of the server, such as /api/v1/system, and gives the JSON of its answer as it came, for a program that passes an answer on, or
 // asks for what this module does not know yet. What is put into the path is escaped by [url.PathEscape]; a nil query is none.
@@ -129,6 +136,7 @@ func (c *Client) attempt(ctx context.Context, method, path string, posted []byte
 		return nil, &ConnectionFailed{URL: c.base, Err: err}
 	}
 	c.simulated.Store(response.Header.Get("X-Data-Source") == "simulated")
+	c.position.Store(response.Header.Get("X-Position"))
 	return answer, nil
 }
 

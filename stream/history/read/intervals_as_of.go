@@ -195,10 +195,11 @@ func (r Reader) CandlesNow(ctx context.Context) (now ServedCandles, err error) {
 	return now, nil
 }
 
-// CandlesServed reads what charts were made of at an instant, by any process; false where nothing is recorded of the instant or before.
+// CandlesServed reads what charts were made of at an instant, by any process, or by the context's replica; false where nothing is recorded of the instant or before.
 func (r Reader) CandlesServed(ctx context.Context, at time.Time) (served ServedCandles, recorded bool, err error) {
-	found, err := history.Select(ctx, r.store, "SELECT closed, folded FROM served_candles WHERE time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC, replica LIMIT 1",
-		[]any{at.UnixNano()}, func(rows driver.Rows) (s ServedCandles, err error) { return s, rows.Scan(&s.Closed, &s.Folded) })
+	by, replica := servedBy(ctx)
+	found, err := history.Select(ctx, r.store, "SELECT closed, folded FROM served_candles WHERE time <= fromUnixTimestamp64Nano(?, 'UTC')"+by+" ORDER BY time DESC, replica LIMIT 1",
+		append([]any{at.UnixNano()}, replica...), func(rows driver.Rows) (s ServedCandles, err error) { return s, rows.Scan(&s.Closed, &s.Folded) })
 	if err != nil || len(found) == 0 {
 		return served, false, err
 	}

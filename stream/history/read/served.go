@@ -16,6 +16,28 @@ import (
 // servedSoon is within what time of an instant most partitions were read on: nearly each second has prices.
 const servedSoon = 10 * time.Minute
 
+// replicaKey is that of the replica in a context.
+type replicaKey struct{}
+
+// OfReplica returns a context in which what was served at an instant is what one replica served, by its name: else what any of them did.
+func OfReplica(ctx context.Context, replica string) context.Context {
+	return context.WithValue(ctx, replicaKey{}, replica)
+}
+
+// ReplicaOf returns the replica of a context; empty for any.
+func ReplicaOf(ctx context.Context) string {
+	replica, _ := ctx.Value(replicaKey{}).(string)
+	return replica
+}
+
+// servedBy is the condition on rows of what was served, with its argument, that they are of the context's replica.
+func servedBy(ctx context.Context) (condition string, args []any) {
+	if replica := ReplicaOf(ctx); replica != "" {
+		return " AND replica = ?", []any{replica}
+	}
+	return "", nil
+}
+
 // ServedPrices is how far prices.v1 had been read at an instant by any process that answered: by partition the offset in ticks.v1 of what
 // caused the newest record. A partition from which nothing had been read is not among them. Nil means that nothing is recorded of the
 // instant or before.
@@ -57,9 +79,10 @@ func (r Reader) pricesServed(ctx context.Context, from, to int64) (served Served
 		partition int32
 		offset    int64
 	}
+	by, replica := servedBy(ctx)
 	positions, err := history.Select(ctx, r.store, `SELECT partition, max(ticks_offset) FROM served_prices
-		WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC') GROUP BY partition`,
-		[]any{from, to}, func(rows driver.Rows) (p position, err error) {
+		WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC')`+by+` GROUP BY partition`,
+		append([]any{from, to}, replica...), func(rows driver.Rows) (p position, err error) {
 			err = rows.Scan(&p.partition, &p.offset)
 			return p, err
 		})
@@ -106,19 +129,20 @@ func (r Reader) ServedWritten(ctx context.Context) (time.Time, error) {
 // of all; zero where nothing is recorded of the instant or before.
 func (r Reader) MinuteServed(ctx context.Context, topic string, at time.Time) (time.Time, error) {
 	// Of the steps of some minutes the last minute counts, since processes read at paces of their own; of a time without steps the last one.
+	by, replica := servedBy(ctx)
 	for _, since := range []time.Time{at.Add(-servedSoon), {}} {
 		query, args := `SELECT maxOrNull(read) FROM (SELECT read FROM served_topics WHERE topic = ? AND time > fromUnixTimestamp64Nano(?, 'UTC')
-			AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC LIMIT ?)`, []any{topic}
+			AND time <= fromUnixTimestamp64Nano(?, 'UTC')`+by+` ORDER BY time DESC LIMIT ?)`, []any{topic}
 		if topic == schemas.TopicMarkets {
 			query, args = `SELECT maxOrNull(read) FROM (SELECT toInt64(minute) AS read FROM served_minutes WHERE time > fromUnixTimestamp64Nano(?, 'UTC')
-			AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC LIMIT ?)`, nil
+			AND time <= fromUnixTimestamp64Nano(?, 'UTC')`+by+` ORDER BY time DESC LIMIT ?)`, nil
 		}
 		from, most := since.UnixNano(), 1000
 		if since.IsZero() {
 			from, most = 0, 1
 		}
 		var read *int64
-		if err := r.store.Conn().QueryRow(ctx, query, append(args, from, at.UnixNano(), most)...).Scan(&read); err != nil {
+		if err := r.store.Conn().QueryRow(ctx, query, append(append(args, from, at.UnixNano()), append(replica, most)...)...).Scan(&read); err != nil {
 			return time.Time{}, fmt.Errorf("reading up to which minute %s was served by %s: %w", topic, at.UTC().Format(time.RFC3339Nano), history.Unavailable(err))
 		}
 		if read != nil {
@@ -147,6 +171,7 @@ func (r Reader) MinuteServedSince(ctx context.Context, topic string) (time.Time,
 // SourcesServed reads of which records of reference.raw.v1 answers of currencies were made at an instant, by the process that had read most of
 // them; nil where nothing is recorded of the instant or before.
 func (r Reader) SourcesServed(ctx context.Context, at time.Time) (*eventsv1.ServedSources, error) {
+	by, replica := servedBy(ctx)
 	for _, window := range []struct {
 		since int64
 		order string
@@ -155,8 +180,8 @@ func (r Reader) SourcesServed(ctx context.Context, at time.Time) (*eventsv1.Serv
 		{0, "time DESC, last DESC"},
 	} {
 		found, err := history.Select(ctx, r.store, `SELECT first, last, toUnixTimestamp64Nano(clock) FROM served_sources
-			WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY `+window.order+" LIMIT 1",
-			[]any{window.since, at.UnixNano()}, func(rows driver.Rows) (*eventsv1.ServedSources, error) {
+			WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC')`+by+" ORDER BY "+window.order+" LIMIT 1",
+			append([]any{window.since, at.UnixNano()}, replica...), func(rows driver.Rows) (*eventsv1.ServedSources, error) {
 				s := &eventsv1.ServedSources{}
 				return s, rows.Scan(&s.First, &s.Last, &s.Clock)
 			})
@@ -178,8 +203,9 @@ func (r Reader) SourcesServedSince(ctx context.Context) (time.Time, error) {
 // PegsServed reads by which statistics stablecoins were scored at an instant, those that were read last; nil where nothing is recorded of the
 // instant or before.
 func (r Reader) PegsServed(ctx context.Context, at time.Time) (*eventsv1.ServedPegs, error) {
+	by, replica := servedBy(ctx)
 	found, err := history.Select(ctx, r.store, `SELECT coins.id, coins.mean_bps, coins.p95_bps, coins.samples FROM served_pegs
-		WHERE time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC, replica LIMIT 1`, []any{at.UnixNano()},
+		WHERE time <= fromUnixTimestamp64Nano(?, 'UTC')`+by+` ORDER BY time DESC, replica LIMIT 1`, append([]any{at.UnixNano()}, replica...),
 		func(rows driver.Rows) (*eventsv1.ServedPegs, error) {
 			var ids []string
 			var means, p95s []float64
@@ -208,12 +234,13 @@ func (r Reader) PegsServedSince(ctx context.Context) (time.Time, error) {
 // FiguresServed reads with what of their candles rows of coins were served at an instant, by the process that last had something new: the steps from its
 // last whole one on, in the order of time; none where nothing is recorded of the instant or before.
 func (r Reader) FiguresServed(ctx context.Context, at time.Time) ([]*eventsv1.ServedFigures, error) {
+	by, replica := servedBy(ctx)
 	found, err := history.Select(ctx, r.store, `WITH fromUnixTimestamp64Nano(?, 'UTC') AS until,
-			(SELECT replica FROM served_figures WHERE time <= until ORDER BY time DESC, replica LIMIT 1) AS newest,
+			(SELECT argMax(replica, (time, replica)) FROM served_figures WHERE time <= until`+by+`) AS newest,
 			(SELECT max(time) FROM served_figures WHERE replica = newest AND whole AND time <= until) AS since
 		SELECT toUnixTimestamp(minute), whole, coins.id, coins.day_ago, coins.high, coins.low, coins.whole, coins.highest, arrayMap(t -> toUnixTimestamp64Nano(t), coins.highest_at),
 			coins.lowest, arrayMap(t -> toUnixTimestamp64Nano(t), coins.lowest_at), coins.days30_ago, coins.days60_ago, coins.days200_ago, coins.year_ago
-		FROM served_figures FINAL WHERE replica = newest AND time >= since AND time <= until ORDER BY time`, []any{at.UnixNano()},
+		FROM served_figures FINAL WHERE replica = newest AND time >= since AND time <= until ORDER BY time`, append([]any{at.UnixNano()}, replica...),
 		func(rows driver.Rows) (*eventsv1.ServedFigures, error) {
 			var minute uint32
 			var ids []string
@@ -275,9 +302,10 @@ func (r Reader) YieldsTold(ctx context.Context, before int64) (int64, error) {
 
 // SeriesServed reads what series of yields were read from at an instant, by any process; false where nothing is recorded of the instant or before.
 func (r Reader) SeriesServed(ctx context.Context, at time.Time) (served ServedSeries, recorded bool, err error) {
+	by, replica := servedBy(ctx)
 	found, err := history.Select(ctx, r.store, `SELECT toInt64(toUnixTimestamp(written)) * 1000000000, past FROM served_series
-		WHERE time <= fromUnixTimestamp64Nano(?, 'UTC') ORDER BY time DESC, replica LIMIT 1`,
-		[]any{at.UnixNano()}, func(rows driver.Rows) (s ServedSeries, err error) { return s, rows.Scan(&s.Written, &s.Past) })
+		WHERE time <= fromUnixTimestamp64Nano(?, 'UTC')`+by+` ORDER BY time DESC, replica LIMIT 1`,
+		append([]any{at.UnixNano()}, replica...), func(rows driver.Rows) (s ServedSeries, err error) { return s, rows.Scan(&s.Written, &s.Past) })
 	if err != nil {
 		return served, false, fmt.Errorf("reading what series of yields were read from at %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}

@@ -19,6 +19,8 @@ export interface Options {
 export class Client extends Operations {
   /** simulated is whether the last answer was made from invented numbers; undefined before the first. */
   simulated: boolean | undefined
+  /** position is what the last answer was made of: asOf with it gives the same answer again; undefined before the first. */
+  position: string | undefined
   private readonly base: string
   private readonly headers: Record<string, string>
   private readonly timeout: number
@@ -95,6 +97,7 @@ export class Client extends Operations {
         })
         if (answer.status === 200) {
           this.simulated = answer.headers.get("X-Data-Source") === "simulated"
+          this.position = answer.headers.get("X-Position") ?? undefined
           return await read(answer)
         }
         failed = errorOf(answer.status, await answer.json().catch(() => undefined), answer.headers.get("Retry-After"))

@@ -33,11 +33,14 @@ class _Common:
         self._retry = retry or Retry()
         self.simulated: bool | None = None
         """Whether the last answer was made from invented numbers; None before the first."""
+        self.position: str | None = None
+        """What the last answer was made of: as_of with it gives the same answer again; None before the first."""
 
     def _read(self, response: httpx2.Response) -> httpx2.Response:
         if response.status_code != 200:
             raise _wire.refusal(response)
         self.simulated = _wire.simulated(response)
+        self.position = response.headers.get("X-Position")
         return response
 
     def _next(self, error: Exception, attempt: int, waited: float) -> float:

@@ -41,7 +41,8 @@ class Operations:
 
         number: Name of the number.
         as_of: Point in time: the number that was served then; of minutes the one that was served, or the last one that had
-        certainly been. Default: the current one. A date alone is its beginning in UTC.
+        certainly been. Default: the current one. A date alone is its beginning in UTC. Or a position, as `X-Position` of an
+        answer has it.
         depth: Levels of inputs. At most 4; greater values are lowered to it, and meta.clamped is set.
         """
         answer: types.ExplainBody = self._ask("GET", "/api/v1/explain/{number}", {"number": number}, {"asOf": as_of, "depth": depth}, {})
@@ -54,7 +55,7 @@ class Operations:
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         as_of: Point in time: the price served at that time, which may be of an earlier second. Default: the current price. A
-        date alone is its beginning in UTC.
+        date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.PricesExplainBody = self._ask("GET", "/api/v1/prices/{symbol}/explain", {"symbol": symbol}, {"asOf": as_of}, {})
         return answer
@@ -70,7 +71,8 @@ class Operations:
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         format: Candles (ohlc), or pairs of time and value (simple).
         as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
-        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a
+        position, as `X-Position` of an answer has it.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -87,7 +89,8 @@ class Operations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         as_of: Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by
-        when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC.
+        when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. Or a
+        position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -123,7 +126,7 @@ class Operations:
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         days: Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -139,7 +142,7 @@ class Operations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -159,7 +162,7 @@ class Operations:
         protocol or coin are weighted by the debt, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -186,7 +189,7 @@ class Operations:
         protocol or coin are weighted by the amount supplied or borrowed, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -211,7 +214,7 @@ class Operations:
         there is any.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -224,7 +227,7 @@ class Operations:
         two hours. Yields of a protocol or chain are weighted by the amount staked, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -240,7 +243,7 @@ class Operations:
         history_days: Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are
         lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -252,7 +255,7 @@ class Operations:
 
         product_id: provider:coin:category, as in the list of products.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -264,7 +267,7 @@ class Operations:
         older than 26 hours; see source.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -278,7 +281,7 @@ class Operations:
 
         symbol: ISO 4217 code, case-insensitive.
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -291,7 +294,7 @@ class Operations:
         rate set within a day for three intervals.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -303,7 +306,7 @@ class Operations:
         published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.FiatStatsBody = self._ask("GET", "/api/v1/fiat/stats", {}, {"asOf": as_of}, {})
         return answer
@@ -313,7 +316,7 @@ class Operations:
         exchange rates, and the next one follows it by the shortest interval of the sources.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.FiatStatusBody = self._ask("GET", "/api/v1/fiat/status", {}, {"asOf": as_of}, {})
         return answer
@@ -323,7 +326,7 @@ class Operations:
         known price and supply; changes are against 24 hours before and absent if that is not known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -347,7 +350,7 @@ class Operations:
         and greed.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -390,7 +393,7 @@ class Operations:
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -410,7 +413,7 @@ class Operations:
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -425,7 +428,7 @@ class Operations:
         window: Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered
         to that. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -444,7 +447,7 @@ class Operations:
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
         when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.PricesPriceBody = self._ask("GET", "/api/v1/prices/{symbol}", {"symbol": symbol}, {"region": region, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -462,7 +465,7 @@ class Operations:
         format: Candles (ohlc), or pairs of time and value (simple).
         provider: Only this provider, by slug.
         as_of: Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that
-        of now. Default: now. A date alone is its beginning in UTC.
+        of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -484,7 +487,8 @@ class Operations:
         limit: Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and
         meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; not for category price. Default: now. A date alone is its beginning in UTC.
+        are those of now; not for category price. Default: now. A date alone is its beginning in UTC. Or a position, as
+        `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -513,7 +517,8 @@ class Operations:
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         explain: Adds the inputs of each rate and a recomputation.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC.
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         """
         answer: types.RatesSymbolBody = self._ask("GET", "/api/v1/rates/{symbol}", {"symbol": symbol}, {"category": category, "provider": provider, "limit": limit, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -524,7 +529,7 @@ class Operations:
         cap.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -537,7 +542,7 @@ class Operations:
 
         rank_range: Rank segment by market cap; all returns every segment.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -563,7 +568,8 @@ class Operations:
         coins: Ids or symbols of coins, case-insensitive, resolved as in get_chart.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
-        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a
+        position, as `X-Position` of an answer has it.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -594,7 +600,7 @@ class Operations:
         category: Only coins of this category, by id or name.
         search: Only coins whose name, symbol or id contains this text, case-insensitive.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -613,7 +619,7 @@ class Operations:
         category: Only coins of this category, by id or name.
         search: Only coins whose name, symbol or id contains this text, case-insensitive.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -626,7 +632,7 @@ class Operations:
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.CoinsMarketsBody = self._ask("GET", "/api/v1/coins/{coinId}/markets", {"coinId": coin_id}, {"limit": limit, "asOf": as_of}, {})
         return answer
@@ -658,7 +664,7 @@ class Operations:
         coin_category: Category of the coins, by id or name; with as_of, the coins that it has now.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -704,7 +710,7 @@ class Operations:
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         offset: Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -723,7 +729,7 @@ class Operations:
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -734,7 +740,7 @@ class Operations:
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -747,7 +753,7 @@ class Operations:
         own; a rate set within a day for three intervals.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -763,7 +769,7 @@ class Operations:
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
         when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.PricesListBody = self._ask("GET", "/api/v1/prices", {}, {"symbols": symbols, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -796,7 +802,8 @@ class Operations:
         in days.
         limit: Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC.
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -815,7 +822,8 @@ class Operations:
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         offset: Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
+        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -833,7 +841,8 @@ class Operations:
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
+        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -885,7 +894,7 @@ class Operations:
 
         limit: Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -918,7 +927,7 @@ class Operations:
 
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -930,7 +939,7 @@ class Operations:
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -1020,7 +1029,8 @@ class Operations:
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         category: Only this category.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC.
+        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
