@@ -30,7 +30,7 @@ func notReady(missing map[string][]string) *Error {
 
 // documentPaths are served before there is data, since nothing in them depends on it.
 var documentPaths = []string{"GET /docs", "GET /docs/", "GET /llms.txt", "GET /llms-full.txt", "GET /openapi.json", "GET /asyncapi.json", "GET /schemas", "GET /schemas/",
-	"GET /assets/", "GET /favicon.ico", "GET /licences.txt"}
+	"GET /assets/", "GET /favicon.ico", "GET /licences.txt", "GET /mcp/tools.json", "GET /mcp/server-card", "GET /.well-known/mcp.json", "GET /.well-known/ai-catalog.json"}
 
 // StartingHandler answers in the place of a server that is not there yet, or no more: /healthz and documents as the server does,
 // and everything else with STARTING and what is missing.

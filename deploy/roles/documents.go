@@ -16,6 +16,7 @@ import (
 	"github.com/marketlog/marketlog/docs"
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/keys"
+	"github.com/marketlog/marketlog/query/mcp"
 	"github.com/marketlog/marketlog/query/pages"
 	"github.com/marketlog/marketlog/query/sql"
 	"github.com/marketlog/marketlog/query/ws"
@@ -63,7 +64,7 @@ func newDocuments(opening *instance.Instance, listen string) (http.Handler, erro
 		return nil, err
 	}
 	cfg := query.DefaultConfig()
-	cfg.Listen = listen
+	cfg.Listen, cfg.Auth = listen, query.AuthMode(in.Config.Auth.Mode)
 	var mounting error
 	server, err := query.NewServer(cfg, query.Deps{
 		Keys: r.keys, Plans: plans, Endpoints: u.endpoints(func() bool { return simulated }), Mounted: []*huma.Operation{hub.Operation(), sql.Operation()},
@@ -72,6 +73,12 @@ func newDocuments(opening *instance.Instance, listen string) (http.Handler, erro
 				return
 			}
 			shown.Mount(router, server)
+			tools, err := mcp.New(mcp.Config{Version: operations.Version(), Simulated: simulated}, server)
+			if err != nil {
+				mounting = fmt.Errorf("describing the tools: %w", err)
+				return
+			}
+			tools.MountDocuments(router)
 			mounting = operations.MountSchemas(router)
 		},
 		Now: in.Clock.Now, Metrics: in.Metrics, Log: in.Log, Version: operations.Version(),

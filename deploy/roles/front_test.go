@@ -293,7 +293,7 @@ func TestQueryRoleComesBack(t *testing.T) {
 			t.Errorf("life %d: restarted %d times, the last time after %q", life, report.Restarts, report.Error)
 		}
 		// While it starts it describes itself as it does then.
-		for _, path := range []string{"/openapi.json", "/asyncapi.json", "/llms-full.txt"} {
+		for _, path := range []string{"/openapi.json", "/asyncapi.json", "/llms-full.txt", "/mcp/tools.json?toolset=full", "/.well-known/mcp.json"} {
 			status, body := asked(t, http.DefaultClient, url+path)
 			earlyStatus, early := asked(t, http.DefaultClient, starting.URL+path)
 			if status != http.StatusOK || earlyStatus != status || strings.ReplaceAll(early, starting.Listener.Addr().String(), cfg.Listen) != body {

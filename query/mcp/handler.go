@@ -58,9 +58,14 @@ func New(cfg Config, s *query.Server) (*Handler, error) {
 	return d, err
 }
 
-// Mount adds the handler and the documents that describe it, which need no key.
+// Mount adds the handler and its documents.
 func (d *Handler) Mount(router fiber.Router) {
 	router.Post("/mcp", d.post)
+	d.MountDocuments(router)
+}
+
+// MountDocuments adds the documents that describe the handler, which need no key.
+func (d *Handler) MountDocuments(router fiber.Router) {
 	router.Get("/mcp/tools.json", d.catalog)
 	router.Get("/mcp/server-card", d.serverCard)
 	router.Get("/.well-known/mcp.json", d.wellKnown)
