@@ -26,6 +26,7 @@ var addedLines = []struct{ file, behind, line string }{
 	{"schemas/topics.go", "var Topics = []Topic{\n", "row.txt"},
 	{"stream/history/rows/batch.go", "var rowsOf = map[string]func() topicRows{\n", "\t\"breadth.v1\": newBreadthRows,\n"},
 	{"deploy/instance/folds.go", "\t\"github.com/marketlog/marketlog/processors/apy\"\n", "\t\"github.com/marketlog/marketlog/processors/breadth\"\n"},
+	{"schemas/events/v1/marked.go", "func (r *EarnRecord) SetMark(m *Mark) { r.Mark = m }\n", "\n// SetMark sets what caused the record.\nfunc (r *BreadthRecord) SetMark(m *Mark) { r.Mark = m }\n"},
 	{"deploy/instance/folds.go", "return []*processors.Minutes{", "breadth.Minutes(), "},
 }
 
@@ -88,7 +89,7 @@ func overlayOf(t *testing.T, dir string) string {
 	return path
 }
 
-// A package, a row of the topic table and its SQL, with the lines that name them, make a fold that runs from the log to a
+// A package, its message, a row of the topic table and its SQL, with the lines that name them, make a fold that runs from the log to a
 // view of analysts, is replayed, verified and rebuilt, and is found by the commands.
 func TestAddedFoldRunsFromLogToReplay(t *testing.T) {
 	if _, err := engine.Find(""); err != nil {

@@ -36,11 +36,10 @@ func (f *fold) Take(_ int64, _ processors.Input, rec eventsv1.Marked) {
 
 func (f *fold) Close(minute int64, out *processors.Outputs) {
 	if out != nil {
-		row := &eventsv1.Sentiment{Positive: f.rising, Negative: f.falling, Neutral: f.unchanged}
-		out.Emit(Topic, 0, "", minute, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{
-			Summary: &eventsv1.Summary{Time: minute, Sentiment: []*eventsv1.Sentiment{row}},
+		out.Emit(Topic, 0, "", minute, &eventsv1.BreadthRecord{Body: &eventsv1.BreadthRecord_Breadth{
+			Breadth: &eventsv1.Breadth{Time: minute, Rising: f.rising, Falling: f.falling, Unchanged: f.unchanged},
 		}})
-		out.Emit(Topic, 0, "", minute, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{
+		out.Emit(Topic, 0, "", minute, &eventsv1.BreadthRecord{Body: &eventsv1.BreadthRecord_Pulse{
 			Pulse: &eventsv1.Pulse{Now: minute, Watermark: minute},
 		}})
 	}

@@ -6,20 +6,22 @@ import (
 )
 
 // breadthRows are the rows of the fold of breadth. A minute takes the place of the offset in their versions.
-type breadthRows struct{ minutes columnBatch[segmentAt] }
+type breadthRows struct {
+	minutes columnBatch[*eventsv1.Breadth]
+}
 
 func newBreadthRows() topicRows {
 	return &breadthRows{newColumnBatch("breadth",
-		secondOf("time", func(s segmentAt) int64 { return s.time }), countOf("rising", func(s segmentAt) uint32 { return s.Positive }),
-		countOf("falling", func(s segmentAt) uint32 { return s.Negative }), countOf("unchanged", func(s segmentAt) uint32 { return s.Neutral }))}
+		secondOf("time", (*eventsv1.Breadth).GetTime), countOf("rising", (*eventsv1.Breadth).GetRising),
+		countOf("falling", (*eventsv1.Breadth).GetFalling), countOf("unchanged", (*eventsv1.Breadth).GetUnchanged))}
 }
 
 func (r *breadthRows) all() []native.Rows { return []native.Rows{&r.minutes} }
 
 func (r *breadthRows) add(_ Place, record eventsv1.Marked) bool {
-	rec := record.(*eventsv1.MarketRecord)
-	for _, s := range rec.GetSummary().GetSentiment() {
-		r.minutes.appendDerived(rec.Mark, segmentAt{s, rec.GetSummary().Time})
+	rec := record.(*eventsv1.BreadthRecord)
+	if rec.GetBreadth() != nil {
+		r.minutes.appendDerived(rec.Mark, rec.GetBreadth())
 	}
-	return rec.GetSummary() != nil
+	return rec.GetBreadth() != nil
 }
