@@ -40,6 +40,7 @@ var boundByPlan = map[string]string{
 	"GET /api/v1/global-stats/defi/borrowing":        "/api/v1/global-stats/defi/borrowing?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/explain/{number}":                   "/api/v1/explain/price%2Fbitcoin?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/earn/products":                      "/api/v1/earn/products?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/earn/changes":                       "/api/v1/earn/changes?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/earn/products/{productId}":          "/api/v1/earn/products/aave-v3:usd-coin:lending?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/rates":                              "/api/v1/rates?category=lending&asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/rates/summary":                      "/api/v1/rates/summary?category=lending&asOf=2025-01-01T00:00:00Z",
@@ -68,7 +69,6 @@ var refusedWhole = []string{"GET /api/v1/restatements", "GET /api/v1/stream"}
 
 // boundByNone are those that look back at something else, which no plan bounds.
 var boundByNone = map[string]string{
-	"GET /api/v1/earn/changes":                              "terms; rates that move are no changes",
 	"GET /api/v1/global-stats/metrics/history/{metricType}": "figures of the whole market",
 	"GET /api/v1/global-stats/metrics/ohlc/{metricType}":    "figures of the whole market",
 	"GET /api/v1/global-stats/defi/history/{metricType}":    "figures of the whole market, of 30 days",

@@ -18,6 +18,7 @@ import (
 var earnAsked = []string{
 	"/api/v1/earn/products?limit=500&", "/api/v1/earn/products?symbol=USDT&limit=3&offset=1&", "/api/v1/earn/products?category=staking&min_confidence=0.5&",
 	"/api/v1/earn/benchmark?", "/api/v1/earn/benchmark?segment=defi&history_days=2&",
+	"/api/v1/earn/changes?since=2026-01-05T20:00:00Z&limit=1000&", "/api/v1/earn/changes?since=2026-01-05T22:40:00Z&symbol=USDC&", "/api/v1/earn/changes?since=2026-01-05T22:00:00Z&provider=okx&limit=2&",
 }
 
 // offer is a variant as the fold of earn products has it.
@@ -41,7 +42,10 @@ func (w *drawnOffers) minute(end time.Time) {
 		case n < 4:
 			o.apy, o.changed = float64(w.IntN(900))/100, true
 		case n < 6:
+			before := o.status
 			o.status, o.changed = []string{schemas.EarnOpen, schemas.EarnSilent, schemas.EarnReplaced, "closed"}[w.IntN(4)], true
+			w.Run(fmt.Sprintf("change product_id: %q variant_id: %q provider: %q coin_id: %q symbol: %q field: \"status\" before: %q after: %q",
+				schemas.EarnProductID(o.provider, o.coin, o.category), o.pool, o.provider, o.coin, o.symbol, before, o.status))
 		}
 		repeated := (o.status == schemas.EarnOpen || o.status == schemas.EarnSilent) && end.Sub(o.written) >= time.Hour
 		if o.changed || repeated {
@@ -57,7 +61,7 @@ func (w *drawnOffers) minute(end time.Time) {
 	}
 }
 
-// Of an instant the products and the benchmark are those that the minutes had which had ended a minute before.
+// Of an instant the products, the benchmark and the changes are those that the minutes had which had ended a minute before.
 func TestEarnProductsAsOfAnInstantAreThoseOfItsMinute(t *testing.T) {
 	w := &drawnOffers{Fixture: newFixture(t), Rand: streamtest.Rand(t)}
 	for i, coin := range [][2]string{{"tether", "USDT"}, {"usd-coin", "USDC"}, {"ethereum", "ETH"}} {
@@ -80,21 +84,24 @@ func TestEarnProductsAsOfAnInstantAreThoseOfItsMinute(t *testing.T) {
 		}
 	}
 	w.Now = w.Now.Add(time.Hour)
-	moved := map[string]bool{}
+	moved, changed := map[string]bool{}, map[string]bool{}
 	for _, was := range answers {
 		for i, body := range w.Ask(was.At.Add(time.Minute), true, earnAsked).Bodies {
 			if got, want := withoutAge(t, body), withoutAge(t, was.Bodies[i]); got != want {
 				t.Fatalf("%s as of a minute after %s:\n%s\nwhat was answered then:\n%s", earnAsked[i], was.At, got, want)
 			}
 		}
-		moved[was.Bodies[0]] = true
+		moved[was.Bodies[0]], changed[was.Bodies[5]] = true, true
 	}
-	if len(moved) < 5 {
-		t.Errorf("%d answers differ, want some more", len(moved))
+	if len(moved) < 5 || len(changed) < 5 {
+		t.Errorf("%d answers of products and %d of changes differ, want some more", len(moved), len(changed))
 	}
 	before := begin.Add(-time.Hour).Format(time.RFC3339)
 	for path, want := range map[string]string{
 		"/api/v1/earn/products?asOf=" + before:                                               "410 AGED_OUT availableFrom 2026-01-05T22:31:00.000Z",
+		"/api/v1/earn/changes?asOf=" + before:                                                "410 AGED_OUT availableFrom 2026-01-05T22:31:00.000Z",
+		"/api/v1/earn/changes?asOf=2026-01-06T01:00:00Z":                                     `"since":"2025-12-30T01:00:00.000Z"`,
+		"/api/v1/earn/changes?asOf=2026-01-06T01:00:00Z&since=2026-01-06T01:00:01Z":          "400 VALIDATION_ERROR asOf since",
 		"/api/v1/earn/benchmark?asOf=" + before:                                              "410 AGED_OUT availableFrom",
 		"/api/v1/earn/benchmark?asOf=" + w.Now.Add(time.Hour).Format(time.RFC3339):           "400 VALIDATION_ERROR asOf",
 		"/api/v1/earn/products?asOf=" + begin.Add(10*time.Minute).Format(time.RFC3339) + "x": "400 VALIDATION_ERROR asOf",
@@ -106,7 +113,9 @@ func TestEarnProductsAsOfAnInstantAreThoseOfItsMinute(t *testing.T) {
 		}
 	}
 
-	w.Run(fmt.Sprintf(`restatement replay-1 1 %s table { table: "earn_history" view: "earn" changed: 1 }`, w.Now.Format(time.RFC3339Nano)))
+	for i, table := range []string{"earn_history", "earn_changes"} {
+		w.Run(fmt.Sprintf(`restatement replay-%d 1 %s table { table: %q view: "earn" changed: 1 }`, i, w.Now.Format(time.RFC3339Nano), table))
+	}
 	for i, got := range w.Ask(answers[0].At, true, earnAsked).Bodies {
 		if !strings.HasPrefix(got, "410 ") || !strings.Contains(got, "availableFrom") {
 			t.Errorf("%s before a replay: %s", earnAsked[i], got)

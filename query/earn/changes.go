@@ -7,6 +7,7 @@ import (
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 const (
@@ -43,21 +44,32 @@ type Change struct {
 }
 
 func (u *Unit) getChanges(ctx context.Context, r *query.Request) (query.Answer, error) {
+	at, past := r.Time("asOf")
+	last := "asOf"
+	if !past {
+		at, last = r.Now, "the current time"
+	}
 	since, given := r.Time("since")
 	if !given {
-		since = r.Now.Add(-changesFor).Truncate(time.Second)
+		since = at.Add(-changesFor).Truncate(time.Second)
 	}
-	if since.After(r.Now) {
-		return query.Answer{}, query.Invalid("since", "is after the current time, %s", query.FormatTime(r.Now.UnixNano()))
+	if since.After(at) {
+		return query.Answer{}, query.Invalid("since", "is after %s, %s", last, query.FormatTime(at.UnixNano()))
 	}
 	filter := views.EarnFilter{Provider: strings.ToLower(r.Text("provider")), Since: since}
 	if r.Has("symbol") {
 		filter.CoinID = u.coinID(r.Text("symbol"))
 	}
 	limit := int(r.Integer("limit"))
-	changes, err := u.history.EarnChanges(ctx, filter, limit+1)
+	var changes []*eventsv1.EarnChange
+	var err error
+	if past {
+		changes, err = views.EarnChangesAsOf(ctx, u.history, filter, limit+1, at)
+	} else {
+		changes, err = u.history.EarnChanges(ctx, filter, limit+1)
+	}
 	if err != nil {
-		return query.Answer{}, err
+		return query.Answer{}, query.FaultOfPast(err, at)
 	}
 	body, simulated := ChangesBody{Changes: []Change{}}, false
 	if len(changes) > limit {

@@ -30,8 +30,6 @@ type History interface {
 	EarnVariants(ctx context.Context, since time.Time) ([]*eventsv1.EarnVariant, error)
 	views.EarnHistory
 	views.EarnListHistory
-	// EarnChanges returns the newest changes, the newest first.
-	EarnChanges(ctx context.Context, filter views.EarnFilter, limit int) ([]*eventsv1.EarnChange, error)
 }
 
 const (
@@ -118,6 +116,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 				coinParam, providerParam,
 				{Name: "since", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "Start of the range; default 7 days ago."},
 				{Name: "limit", Kind: query.Integer, Default: "50", Min: 1, Max: maxChanges, Doc: "Maximum number of changes."},
+				asOfParam,
 			},
 			Body: ChangesBody{}, Handle: u.getChanges,
 		},

@@ -101,7 +101,7 @@ func EarnVariantsAsOf(ctx context.Context, history EarnHistory, productID string
 	return variants, nil
 }
 
-// EarnListHistory is where all earn products of the past, and the fixings of the benchmark, are read.
+// EarnListHistory is where all earn products of the past, what changed of them, and the fixings of the benchmark, are read.
 type EarnListHistory interface {
 	// EarnVariantsUntil returns the variants of all products by their newest rows of minutes that had ended at a time, by product; those that were closed or replaced
 	// only if that was since another time.
@@ -110,6 +110,8 @@ type EarnListHistory interface {
 	EarnSince(ctx context.Context) (time.Time, error)
 	// EarnFixings returns the fixings of the days from one on, by date, segment and revision.
 	EarnFixings(ctx context.Context, from time.Time) ([]*eventsv1.EarnFixing, error)
+	// EarnChanges returns the newest changes, the newest first, at most limit.
+	EarnChanges(ctx context.Context, filter EarnFilter, limit int) ([]*eventsv1.EarnChange, error)
 	// Restated is that of EarnHistory.
 	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
 }
@@ -124,15 +126,8 @@ func EarnProductsAsOf(ctx context.Context, history EarnListHistory, kept time.Du
 		return nil, err
 	}
 	if len(variants) == 0 {
-		first, err := history.EarnSince(ctx)
-		if err != nil {
+		if err := earnBegan(ctx, history, until); err != nil {
 			return nil, err
-		}
-		switch {
-		case first.IsZero():
-			return nil, ErrHistoryBehind
-		case first.After(until):
-			return nil, &AgedOutError{Kept: "earn products are recorded", Since: first.Add(time.Minute), Instead: "/api/v1/earn/changes has what changed since"}
 		}
 	}
 	restated, err := history.Restated(ctx, []string{tableEarn}, nil, since, until.Add(time.Nanosecond), asOf)
@@ -140,6 +135,44 @@ func EarnProductsAsOf(ctx context.Context, history EarnListHistory, kept time.Du
 		err = changedByReplay(restated, "")
 	}
 	return variants, err
+}
+
+// earnBegan fails where nothing was recorded of earn products by a time.
+func earnBegan(ctx context.Context, history EarnListHistory, until time.Time) error {
+	first, err := history.EarnSince(ctx)
+	switch {
+	case err != nil:
+		return err
+	case first.IsZero():
+		return ErrHistoryBehind
+	case first.After(until):
+		return &AgedOutError{Kept: "earn products are recorded", Since: first.Add(time.Minute), Instead: "/api/v1/earn/changes has what changed since"}
+	}
+	return nil
+}
+
+// EarnChangesAsOf reads changes as EarnVariantsAsOf does variants: of minutes that had ended a minute before an instant in the past, the newest first, at most limit. It fails with
+// an AgedOutError before anything was recorded, and where a replay has changed changes since then, or of the coin, of the filter afterwards.
+func EarnChangesAsOf(ctx context.Context, history EarnListHistory, filter EarnFilter, limit int, asOf time.Time) ([]*eventsv1.EarnChange, error) {
+	filter.Until = asOf.Add(-time.Minute)
+	changes, err := history.EarnChanges(ctx, filter, limit)
+	if err != nil {
+		return nil, err
+	}
+	if len(changes) == 0 {
+		if err := earnBegan(ctx, history, filter.Until); err != nil {
+			return nil, err
+		}
+	}
+	var coins []string
+	if filter.CoinID != "" {
+		coins = []string{filter.CoinID}
+	}
+	restated, err := history.Restated(ctx, []string{tableEarnChanges}, coins, filter.Since, filter.Until.Add(time.Nanosecond), asOf)
+	if err == nil && !restated.IsZero() {
+		err = changedByReplay(restated, "")
+	}
+	return changes, err
 }
 
 // EarnFixingsAsOf reads the fixings of the days from one on that had been written in minutes that had ended a minute before an instant in the past, by date, segment and

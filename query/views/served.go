@@ -140,10 +140,11 @@ type PublishedPrices interface {
 
 // Tables whose rows a replay may change.
 const (
-	tablePrices  = "prices"
-	tableCandles = "candles_1m"
-	tableEarn    = "earn_history"
-	tableFixings = "earn_fixings"
+	tablePrices      = "prices"
+	tableCandles     = "candles_1m"
+	tableEarn        = "earn_history"
+	tableEarnChanges = "earn_changes"
+	tableFixings     = "earn_fixings"
 )
 
 // ErrHistoryBehind means that a price was served which history does not hold yet.

@@ -123,6 +123,7 @@ func TestEarnChangesAreTheNewest(t *testing.T) {
 	}{
 		{read.EarnFilter{Since: at(0)}, 10, "5 4 3 2 1 0"},
 		{read.EarnFilter{Since: at(120)}, 3, "5 4 3"},
+		{read.EarnFilter{Since: at(120), Until: at(240)}, 10, "4 3 2"},
 		{read.EarnFilter{Since: at(0), CoinID: "tether"}, 10, "2 1 0"},
 		{read.EarnFilter{Since: at(0), CoinID: "tether", Provider: "okx"}, 10, "2 0"},
 	} {

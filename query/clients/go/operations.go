@@ -1251,6 +1251,8 @@ type ListEarnChangesOptions struct {
 	Since time.Time
 	// Maximum number of changes. At most 1000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
+	AsOf time.Time
 }
 
 // ListEarnChanges asks GET /api/v1/earn/changes. Changes of the terms of earn products, newest first. Openings and closings, caps,
@@ -1262,6 +1264,7 @@ func (c *Client) ListEarnChanges(ctx context.Context, options *ListEarnChangesOp
 	asked.with("provider", o.Provider)
 	asked.with("since", o.Since)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	return ask[api.EarnChangesBody](ctx, c, asked)
 }
 

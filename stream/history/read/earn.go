@@ -91,15 +91,20 @@ func scanEarnVariant(rows driver.Rows) (*eventsv1.EarnVariant, error) {
 // EarnFilter narrows changes of earn products; what is empty does not.
 type EarnFilter struct {
 	CoinID, Provider string
-	// Since is the earliest time of a change.
-	Since time.Time
+	// Since and Until bound the time of a change; both are included.
+	Since, Until time.Time
 }
 
 // EarnChanges reads the newest changes of the terms of earn products, the newest first, at most limit of them.
 func (r Reader) EarnChanges(ctx context.Context, filter EarnFilter, limit int) ([]*eventsv1.EarnChange, error) {
+	until := filter.Until
+	if until.IsZero() {
+		until = endOfTime
+	}
 	changes, err := history.Select(ctx, r.store, `SELECT product_id, variant_id, field, time, provider, coin_id, symbol, category, before, after, simulated FROM earn_changes FINAL
-		WHERE time >= ? AND (? = '' OR coin_id = ?) AND (? = '' OR provider = ?) ORDER BY time DESC, product_id, variant_id, field LIMIT ?`,
-		[]any{filter.Since, filter.CoinID, filter.CoinID, filter.Provider, filter.Provider, limit},
+		WHERE time >= ? AND time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND (? = '' OR coin_id = ?) AND (? = '' OR provider = ?)
+		ORDER BY time DESC, product_id, variant_id, field LIMIT ?`,
+		[]any{filter.Since, until.UnixNano(), filter.CoinID, filter.CoinID, filter.Provider, filter.Provider, limit},
 		func(rows driver.Rows) (*eventsv1.EarnChange, error) {
 			c := &eventsv1.EarnChange{}
 			var end time.Time

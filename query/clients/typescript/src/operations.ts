@@ -625,8 +625,10 @@ export abstract class Operations {
     since?: string | Date
     /** Maximum number of changes. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): Promise<types.EarnChangesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/earn/changes", query: ["symbol", "provider", "since", "limit"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/earn/changes", query: ["symbol", "provider", "since", "limit", "asOf"] }, asked)
   }
 
   /** Earn products: yields that providers pay for coins, with all variants and terms. Open products first, sorted by confidence, then by rate; closed ones last. */

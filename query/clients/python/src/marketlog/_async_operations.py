@@ -684,7 +684,7 @@ class AsyncOperations:
         answer: types.CorrectionsBody = await self._ask("GET", "/api/v1/corrections", {}, {"venue": venue, "limit": limit, "cursor": cursor}, {})
         return answer
 
-    async def list_earn_changes(self, *, symbol: str | None = None, provider: str | None = None, since: str | datetime | None = None, limit: int | None = None) -> types.EarnChangesBody:
+    async def list_earn_changes(self, *, symbol: str | None = None, provider: str | None = None, since: str | datetime | None = None, limit: int | None = None, as_of: str | datetime | None = None) -> types.EarnChangesBody:
         """Changes of the terms of earn products, newest first. Openings and closings, caps, lock-ups, minimums, tiers, payouts,
         promotions and countries. Changes of the rate alone are not listed.
 
@@ -693,8 +693,10 @@ class AsyncOperations:
         provider: Only this provider, by slug.
         since: Start of the range; default 7 days ago. A date alone is its beginning in UTC.
         limit: Maximum number of changes. At most 1000; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
+        is its beginning in UTC.
         """
-        answer: types.EarnChangesBody = await self._ask("GET", "/api/v1/earn/changes", {}, {"symbol": symbol, "provider": provider, "since": since, "limit": limit}, {})
+        answer: types.EarnChangesBody = await self._ask("GET", "/api/v1/earn/changes", {}, {"symbol": symbol, "provider": provider, "since": since, "limit": limit, "asOf": as_of}, {})
         return answer
 
     async def list_earn_products(self, *, symbol: str | None = None, category: Literal['lending', 'staking'] | None = None, provider: str | None = None, min_confidence: float | None = None, limit: int | None = None, offset: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.EarnProductsBody:
