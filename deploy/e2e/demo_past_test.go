@@ -25,6 +25,7 @@ var servedPaths = []string{
 	"/api/v1/coins/markets?per_page=20", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=5", "/api/v1/coins/top?limit=10", "/api/v1/coins/trending?limit=5",
 	"/api/v1/coins/featured?limit=20", "/api/v1/coins/with-rates?category=lending&limit=50", "/api/v1/charts/bitcoin/current",
 	"/api/v1/coins/bitcoin/market-data", "/api/v1/global-stats/movers?limit=3", "/api/v1/global-stats/fear-greed", "/api/v1/global-stats/summary",
+	"/api/v1/global-stats/metrics/history/btc_dominance", "/api/v1/global-stats/metrics/ohlc/total_market_cap", "/api/v1/global-stats/defi/history/lending_tvl",
 	"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates", "/api/v1/rates/history?platform=aave-v3&country=DE&product=lending-rates", "/api/v1/charts/ethereum/rates/staking?timeframe=1h",
 	"/api/v1/charts/ethereum/rates/lending?timeframe=24h", "/api/v1/rates/ETH/history?to=2100-01-01T00:00:00Z&limit=20&from=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), "/api/v1/stablecoins/USDT/peg-stability?window=24h",
 }

@@ -11,6 +11,8 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
+var seriesAsOfParam = query.AsOfParam("Point in time. The series that was answered then; period counts back from it. Default: now.")
+
 var asOfParam = query.AsOfParam("Point in time. The answer that was given then, with its age as it was. Default: now.")
 
 // parts are what an answer is made of beside the summary and the age.
@@ -128,6 +130,73 @@ func (u *Unit) summaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, 
 	}
 	return summary, nil
 }
+
+// pastInstant is an instant in the past that a series is asked for as of: the total that was served then, with which coverage compares, USD, and how far the sources' clock
+// has been read by now, Unix nanoseconds.
+type pastInstant struct {
+	at    time.Time
+	total float64
+	clock int64
+}
+
+// reportedFor is for how long before an instant something must have been reported to count as of it: what was read is in the tables some seconds later.
+const reportedFor = time.Minute
+
+// reported is what a source reported afterwards of (from, to], by steps, of those that are not taken. As of an instant it fails where a replay has changed since what was
+// measured, or sources have reported anything since that may be in its place: the tables keep the newest report of each moment.
+func (s *series) reported(ctx context.Context, metric string, from, to time.Time, step time.Duration, taken map[int64]bool, then *pastInstant) ([][]pastValue, error) {
+	values, err := s.past(ctx, metric, from, to)
+	if err != nil {
+		return nil, err
+	}
+	steps := untaken(values, step, taken)
+	if then == nil {
+		return steps, nil
+	}
+	for _, values := range steps {
+		for i := range values {
+			values[i].coverage = nil
+			if then.total > 0 {
+				coverage := min(100, 100*values[i].told/then.total)
+				values[i].coverage = &coverage
+			}
+		}
+	}
+	table, begin := "summaries", from
+	if s.ofDefi {
+		table = "defi"
+		if len(steps) > 0 {
+			begin = time.Unix(0, 0) // where anything was measured first ends what counts
+		}
+	}
+	restated, err := s.history.Restated(ctx, []string{table}, nil, begin, to.Add(time.Nanosecond), then.at)
+	switch {
+	case err != nil:
+		return nil, err
+	case !restated.IsZero():
+		return nil, &views.AgedOutError{Kept: "what no replay has changed afterwards is kept", Since: restated, Instead: seriesInstead}
+	case s.ofDefi && metric != pastOfDefi:
+		return steps, nil
+	}
+	until := then.at.Add(-reportedFor)
+	written, err := s.history.ReportedWritten(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !written.IsZero() && written.UnixNano() < min(until.UnixNano(), then.clock) {
+		return nil, errHistoryBehind
+	}
+	last, times, err := s.history.ReportedSince(ctx, s.ofDefi, from, to, until)
+	if err != nil {
+		return nil, err
+	}
+	if !last.IsZero() && slices.ContainsFunc(times, func(at time.Time) bool { return !taken[stepOf(at.UnixNano(), step)] }) {
+		return nil, &views.AgedOutError{Kept: "what sources reported of the past until now is kept", Since: last.Add(reportedFor).UTC(), Instead: seriesInstead}
+	}
+	return steps, nil
+}
+
+const seriesInstead = "without asOf series have what is known now of the time before"
 
 func errNothingServed(at time.Time) error {
 	return query.NotFound("no minute in which a coin had a market cap was served by %s", query.FormatTime(at.UnixNano()))

@@ -15,10 +15,11 @@ import (
 type DefiHistory interface {
 	// DefiSeries returns of each step in (from, to] the last known value of a metric, oldest first.
 	DefiSeries(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.FigurePoint, error)
-	// DefiOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
+	// DefiOHLC returns what a metric did in the minutes that ended in (from, to], by steps, oldest first, as far as there are any; from is the beginning of one.
 	DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
 	// DefiPast returns what a source reported afterwards of all of DeFi in (from, to], oldest first, before anything was measured.
 	DefiPast(ctx context.Context, from, to time.Time) ([]views.DefiPast, error)
+	PastHistory
 }
 
 // Defi answers the endpoints about DeFi. What is current is the newest summary of its fold.
@@ -160,18 +161,8 @@ var errStaleDefi = &query.Error{
 const pastOfDefi = "defi_tvl"
 
 func newDefiSeries(history DefiHistory) *series {
-	past := func(ctx context.Context, metric string, from, to time.Time) (values []pastValue, err error) {
-		if metric != pastOfDefi {
-			return nil, nil
-		}
-		days, err := history.DefiPast(ctx, from, to)
-		for _, d := range days {
-			values = append(values, pastValue{d.Time, d.TotalTVL, d.Coverage})
-		}
-		return values, err
-	}
 	return &series{
-		metrics: []string{pastOfDefi, "lending_tvl", "staking_tvl", "borrowing_tvl", "lending_apy", "staking_apy", "borrow_apy"}, held: newSeriesCache(),
+		metrics: []string{pastOfDefi, "lending_tvl", "staking_tvl", "borrowing_tvl", "lending_apy", "staking_apy", "borrow_apy"}, ofDefi: true, history: history, held: newSeriesCache(),
 		points: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) (points []MetricPoint, err error) {
 			known, err := history.DefiSeries(ctx, metric, from, to, step)
 			if err != nil {
@@ -180,16 +171,25 @@ func newDefiSeries(history DefiHistory) *series {
 			for _, p := range known {
 				points = append(points, MetricPoint{Timestamp: p.Time.Unix(), Value: p.Value})
 			}
-			days, err := past(ctx, metric, from, to)
-			return withPastPoints(points, days, step), err
+			return points, nil
 		},
-		candles: func(ctx context.Context, metric string, from, end, last time.Time, step time.Duration) ([]MetricCandle, error) {
-			candles, err := history.DefiOHLC(ctx, metric, from, end, step)
-			if err != nil {
-				return nil, err
+		candles: func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]MetricCandle, error) {
+			candles, err := history.DefiOHLC(ctx, metric, from, to, step)
+			return measured(candles), err
+		},
+		past: func(ctx context.Context, metric string, from, to time.Time) (values []pastValue, err error) {
+			if metric != pastOfDefi {
+				return nil, nil
 			}
-			days, err := past(ctx, metric, from, last)
-			return withPastCandles(measured(candles), days, step), err
+			days, err := history.DefiPast(ctx, from, to)
+			for _, d := range days {
+				values = append(values, pastValue{d.Time, d.TotalTVL, d.Told, d.Coverage})
+			}
+			return values, err
+		},
+		has: func(ctx context.Context, minute time.Time) (bool, error) {
+			found, err := history.DefiSeries(ctx, pastOfDefi, minute.Add(-time.Second), minute, time.Second)
+			return len(found) > 0, err
 		},
 	}
 }
@@ -203,7 +203,7 @@ func (d *Defi) history() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/history/{metricType}", ID: "getDefiHistory", Tag: tag,
 		Summary:     "History of a DeFi metric",
 		Description: "One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. " + defiBackfilledDoc,
-		Params:      d.series.params(defiUnits), Body: HistoryBody{}, Handle: d.upToNow(d.series.history),
+		Params:      d.series.params(defiUnits), Body: HistoryBody{}, NotFound: true, Handle: d.upTo(d.series.was),
 	}
 }
 
@@ -212,17 +212,27 @@ func (d *Defi) ohlc() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/global-stats/defi/ohlc/{metricType}", ID: "getDefiOHLC", Tag: tag,
 		Summary:     "OHLC of a DeFi metric by hour or day",
 		Description: "Hourly for 24h and 7d, daily for 30d. " + defiBackfilledDoc,
-		Params:      d.series.params(defiUnits), Body: OHLCBody{}, Handle: d.upToNow(d.series.ohlc),
+		Params:      d.series.params(defiUnits), Body: OHLCBody{}, NotFound: true, Handle: d.upTo(d.series.did),
 	}
 }
 
-// upToNow answers a series up to the newest summary.
-func (d *Defi) upToNow(answer func(context.Context, *query.Request, newest) (query.Answer, error)) func(context.Context, *query.Request) (query.Answer, error) {
+// upTo answers a series up to the newest summary, or the one that was served at the instant that a request asks for.
+func (d *Defi) upTo(answer func(context.Context, *query.Request, newest, *pastInstant) (query.Answer, error)) func(context.Context, *query.Request) (query.Answer, error) {
 	return func(ctx context.Context, r *query.Request) (query.Answer, error) {
-		s := d.current.Newest()
+		s, then := d.current.Newest(), (*pastInstant)(nil)
+		at, past := r.Time("asOf")
+		if past {
+			var err error
+			if s, err = d.past.At(ctx, at); err != nil {
+				return query.Answer{}, query.FaultOfPast(err, at)
+			}
+			then = &pastInstant{at, s.GetTotalTvl(), d.catalog.Snapshot().SourcesTime}
+		} else {
+			at = r.Now
+		}
 		if s == nil {
 			return query.Answer{}, errNoDefi
 		}
-		return answer(ctx, r, newest{s.Time, defiAge(s, r.Now), s.Simulated})
+		return answer(ctx, r, newest{s.Time, defiAge(s, at), s.Simulated}, then)
 	}
 }

@@ -23,8 +23,12 @@ var ofMarket = map[string]marketMetric{
 
 func (u *Unit) newSeries() *series {
 	return &series{
-		metrics: []string{"total_market_cap", "total_volume_24h", "btc_dominance", "eth_dominance"}, held: newSeriesCache(),
-		points: u.marketPoints, candles: u.marketCandles,
+		metrics: []string{"total_market_cap", "total_volume_24h", "btc_dominance", "eth_dominance"}, history: u.history, held: newSeriesCache(),
+		points: u.marketPoints, candles: u.marketCandles, past: u.backfilledValues,
+		has: func(ctx context.Context, minute time.Time) (bool, error) {
+			found, err := u.history.Summaries(ctx, minute.Add(-time.Second), minute, time.Second)
+			return len(found) > 0, err
+		},
 	}
 }
 
@@ -37,17 +41,12 @@ func (u *Unit) marketPoints(ctx context.Context, metric string, from, to time.Ti
 	for _, s := range summaries {
 		points = append(points, MetricPoint{Timestamp: seconds(s.Time), Value: ofMarket[metric].measured(s)})
 	}
-	past, err := u.backfilledValues(ctx, metric, from, to)
-	return withPastPoints(points, past, step), err
+	return points, nil
 }
 
-func (u *Unit) marketCandles(ctx context.Context, metric string, from, end, last time.Time, step time.Duration) ([]MetricCandle, error) {
-	summaries, err := u.history.SummaryOHLC(ctx, metric, from, end, step)
-	if err != nil {
-		return nil, err
-	}
-	past, err := u.backfilledValues(ctx, metric, from, last)
-	return withPastCandles(measured(summaries), past, step), err
+func (u *Unit) marketCandles(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]MetricCandle, error) {
+	summaries, err := u.history.SummaryOHLC(ctx, metric, from, to, step)
+	return measured(summaries), err
 }
 
 // backfilledValues are the full hours that a source reported afterwards.
@@ -55,7 +54,7 @@ func (u *Unit) backfilledValues(ctx context.Context, metric string, from, to tim
 	hours, err := u.history.GlobalPast(ctx, from, to)
 	past := make([]pastValue, 0, len(hours))
 	for _, hour := range hours {
-		past = append(past, pastValue{hour.Time, ofMarket[metric].value(hour), hour.Coverage})
+		past = append(past, pastValue{hour.Time, ofMarket[metric].value(hour), hour.Told, hour.Coverage})
 	}
 	return past, err
 }

@@ -8,20 +8,17 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-// pastValue is a metric at a moment, as a source reported it afterwards; coverage is in percent, nil if it is not known.
+// pastValue is a metric at a moment, as a source reported it afterwards; coverage is in percent, nil if it is not known, and told the total that it is
+// a share of.
 type pastValue struct {
-	time     time.Time
-	value    float64
-	coverage *float64
+	time        time.Time
+	value, told float64
+	coverage    *float64
 }
 
-// withPastPoints adds the last value that was reported of each step in which nothing was measured.
-func withPastPoints(points []MetricPoint, past []pastValue, step time.Duration) []MetricPoint {
-	taken := map[int64]bool{}
-	for _, p := range points {
-		taken[stepOf(p.Timestamp*int64(time.Second), step)] = true
-	}
-	for _, values := range untaken(past, step, taken) {
+// withPastPoints adds the last value of each step that was reported.
+func withPastPoints(points []MetricPoint, reported [][]pastValue) []MetricPoint {
+	for _, values := range reported {
 		last := values[len(values)-1]
 		points = append(points, MetricPoint{Timestamp: last.time.Unix(), Value: last.value, Provenance: provenance(values)})
 	}
@@ -29,13 +26,9 @@ func withPastPoints(points []MetricPoint, past []pastValue, step time.Duration) 
 	return points
 }
 
-// withPastCandles adds a candle of what was reported of each step in which nothing was measured.
-func withPastCandles(candles []MetricCandle, past []pastValue, step time.Duration) []MetricCandle {
-	taken := map[int64]bool{}
-	for _, c := range candles {
-		taken[c.Timestamp*int64(time.Second)/int64(step)] = true
-	}
-	for _, values := range untaken(past, step, taken) {
+// withPastCandles adds a candle of each step that was reported.
+func withPastCandles(candles []MetricCandle, reported [][]pastValue, step time.Duration) []MetricCandle {
+	for _, values := range reported {
 		c := MetricCandle{
 			Timestamp: stepOf(values[0].time.UnixNano(), step) * int64(step/time.Second), Open: values[0].value, High: values[0].value, Low: values[0].value,
 			Close: values[len(values)-1].value, Samples: len(values), Provenance: provenance(values),
@@ -50,6 +43,15 @@ func withPastCandles(candles []MetricCandle, past []pastValue, step time.Duratio
 	}
 	slices.SortFunc(candles, func(a, b MetricCandle) int { return int(a.Timestamp - b.Timestamp) })
 	return candles
+}
+
+// takenBy are the steps of rows.
+func takenBy[T any](rows []T, step func(T) int64) map[int64]bool {
+	taken := make(map[int64]bool, len(rows))
+	for _, row := range rows {
+		taken[step(row)] = true
+	}
+	return taken
 }
 
 // untaken are the values of the past by steps, of those in which nothing was measured: a step never mixes both, since they

@@ -21,14 +21,23 @@ type History interface {
 	SummaryAt(ctx context.Context, at time.Time) (*eventsv1.Summary, error)
 	// SummariesWritten returns the end of the last minute up to which all are kept; the zero time where none was ever written.
 	SummariesWritten(ctx context.Context) (time.Time, error)
-	// Restated returns when a replay last changed, after an instant, rows of tables of some coins, nil for any, and a time in [from, to); zero if none did.
-	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
-	// SummaryOHLC returns what a metric did in the steps that begin in [from, to), oldest first, as far as there are any.
+	// SummaryOHLC returns what a metric did in the minutes that ended in (from, to], by steps, oldest first, as far as there are any; from is the beginning of one.
 	SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]views.SummaryOHLC, error)
 	// GlobalPast returns the full hours in (from, to], oldest first, that a source reported afterwards.
 	GlobalPast(ctx context.Context, from, to time.Time) ([]views.GlobalPast, error)
+	PastHistory
 	// FearGreedHistory returns what sources published of the days that begin in [from, to), by day.
 	FearGreedHistory(ctx context.Context, from, to time.Time) ([]*eventsv1.FearGreed, error)
+}
+
+// PastHistory tells what has changed since in what a series was made of.
+type PastHistory interface {
+	// ReportedSince returns when sources last reported of the past after an instant, zero if they did not, and the times in (from, to] of which anything was ever reported.
+	ReportedSince(ctx context.Context, ofDefi bool, from, to, after time.Time) (last time.Time, times []time.Time, err error)
+	// ReportedWritten returns up to which log time all is kept that sources reported; the zero time where nothing was ever written.
+	ReportedWritten(ctx context.Context) (time.Time, error)
+	// Restated returns when a replay last changed, after an instant, rows of tables of some coins, nil for any, and a time in [from, to); zero if none did.
+	Restated(ctx context.Context, tables, coins []string, from, to, after time.Time) (time.Time, error)
 }
 
 // period is a span that a series looks back over, with the steps of its points and of its candles.
@@ -54,17 +63,25 @@ const (
 	seriesFor = 2 * time.Minute
 	// seriesPatience bounds one reading of history, which all who ask at that time wait for.
 	seriesPatience = 10 * time.Second
+	// minuteLook is how often history is asked for a minute that it does not have yet, minuteLooks times at most.
+	minuteLook  = 200 * time.Millisecond
+	minuteLooks = 10
 )
 
 // series are metrics whose past is reported.
 type series struct {
 	metrics []string
-	// points reads of each step in (from, to] the last value of a metric, oldest first.
+	ofDefi  bool
+	history PastHistory
+	// points reads of each step in (from, to] the last value of a metric that was measured, oldest first.
 	points func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]MetricPoint, error)
-	// candles reads what a metric did in the steps that begin in [from, end), oldest first, as far as there are any, up to
-	// the last minute.
-	candles func(ctx context.Context, metric string, from, end, last time.Time, step time.Duration) ([]MetricCandle, error)
-	held    *otter.Cache[seriesKey, query.Answer]
+	// candles reads what a metric did in the minutes that ended in (from, to], by steps, oldest first, as far as there are any.
+	candles func(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]MetricCandle, error)
+	// past reads what a source reported afterwards of a metric in (from, to], oldest first.
+	past func(ctx context.Context, metric string, from, to time.Time) ([]pastValue, error)
+	// has means that history has the last minute.
+	has  func(ctx context.Context, minute time.Time) (bool, error)
+	held *otter.Cache[seriesKey, query.Answer]
 }
 
 // seriesKey names a series up to a minute.
@@ -153,42 +170,58 @@ func (s *series) params(units string) []query.Param {
 	for _, p := range periods {
 		back.Allowed = append(back.Allowed, p.name)
 	}
-	return []query.Param{metric, back}
+	return []query.Param{metric, back, seriesAsOfParam}
 }
 
-// history answers what a metric was.
-func (s *series) history(ctx context.Context, r *query.Request, to newest) (query.Answer, error) {
-	return s.answer(ctx, r, to, false, func(ctx context.Context, metric string, p period, to time.Time) (any, int, int, error) {
-		points, err := s.points(ctx, metric, ceilTo(to, p.point).Add(-p.span), to, p.point)
+// was answers what a metric was, as of an instant if then is not nil.
+func (s *series) was(ctx context.Context, r *query.Request, to newest, then *pastInstant) (query.Answer, error) {
+	return s.answer(ctx, r, to, then, false, func(ctx context.Context, metric string, p period, to time.Time) (any, int, int, error) {
+		from := ceilTo(to, p.point).Add(-p.span)
+		points, err := s.points(ctx, metric, from, to, p.point)
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		reported, err := s.reported(ctx, metric, from, to, p.point, takenBy(points, func(m MetricPoint) int64 { return stepOf(m.Timestamp*int64(time.Second), p.point) }), then)
+		points = withPastPoints(points, reported)
 		data := MetricHistory{MetricType: metric, Period: p.name, Granularity: p.granularity, History: append([]MetricPoint{}, points...)}
 		return data, len(points), backfilled(points, func(p MetricPoint) Provenance { return p.Provenance }), err
 	})
 }
 
-// ohlc answers what a metric did.
-func (s *series) ohlc(ctx context.Context, r *query.Request, to newest) (query.Answer, error) {
-	return s.answer(ctx, r, to, true, func(ctx context.Context, metric string, p period, to time.Time) (any, int, int, error) {
-		end := ceilTo(to, p.candle)
-		candles, err := s.candles(ctx, metric, end.Add(-p.span), end, to, p.candle)
+// did answers what a metric did, as of an instant if then is not nil.
+func (s *series) did(ctx context.Context, r *query.Request, to newest, then *pastInstant) (query.Answer, error) {
+	return s.answer(ctx, r, to, then, true, func(ctx context.Context, metric string, p period, to time.Time) (any, int, int, error) {
+		from := ceilTo(to, p.candle).Add(-p.span)
+		candles, err := s.candles(ctx, metric, from, to, p.candle)
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		reported, err := s.reported(ctx, metric, from, to, p.candle, takenBy(candles, func(c MetricCandle) int64 { return c.Timestamp * int64(time.Second) / int64(p.candle) }), then)
+		candles = withPastCandles(candles, reported, p.candle)
 		data := MetricOHLC{MetricType: metric, Period: p.name, Granularity: p.candles, OHLC: append([]MetricCandle{}, candles...)}
 		return data, len(candles), backfilled(candles, func(c MetricCandle) Provenance { return c.Provenance }), err
 	})
 }
 
-// answer reports what read reads of history up to the last minute, once a minute.
-func (s *series) answer(ctx context.Context, r *query.Request, to newest, candles bool,
+// answer reports what read reads of history up to the last minute: once a minute, or as of an instant.
+func (s *series) answer(ctx context.Context, r *query.Request, to newest, then *pastInstant, candles bool,
 	read func(ctx context.Context, metric string, p period, to time.Time) (data any, count, backfilled int, err error),
 ) (query.Answer, error) {
 	metric, back := r.Text("metricType"), r.Text("period")
 	p := periods[slices.IndexFunc(periods, func(p period) bool { return p.name == back })]
 	metric = s.metrics[slices.Index(s.metrics, metric)] // the request's own text ends with it
-	// What is read for all who wait must not end with the first of them.
-	return s.held.Get(context.WithoutCancel(ctx), seriesKey{candles, metric, p.name, to}, otter.LoaderFunc[seriesKey, query.Answer](func(ctx context.Context, _ seriesKey) (query.Answer, error) {
-		ctx, cancel := context.WithTimeout(ctx, seriesPatience)
-		defer cancel()
-		data, count, backfilled, err := read(ctx, metric, p, time.Unix(0, to.minute).UTC())
+	make := func(ctx context.Context) (query.Answer, error) {
+		minute := time.Unix(0, to.minute).UTC()
+		written, err := s.await(ctx, minute, then == nil)
 		if err != nil {
 			return query.Answer{}, err
+		}
+		data, count, backfilled, err := read(ctx, metric, p, minute)
+		if err != nil {
+			return query.Answer{}, err
+		}
+		if then != nil && !written {
+			return query.Answer{}, errHistoryBehind
 		}
 		answer, err := query.Encode(struct {
 			Data any        `json:"data"`
@@ -196,7 +229,33 @@ func (s *series) answer(ctx context.Context, r *query.Request, to newest, candle
 		}{data, SeriesMeta{Meta{query.Meta{Count: count, LastUpdated: query.FormatTime(to.minute), Clamped: r.Clamped()}, to.age.Meta()}, backfilled}})
 		answer.Simulated = to.simulated
 		return answer, err
+	}
+	if then != nil {
+		answer, err := make(ctx)
+		return answer, query.FaultOfPast(err, then.at)
+	}
+	// What is read for all who wait must not end with the first of them.
+	return s.held.Get(context.WithoutCancel(ctx), seriesKey{candles, metric, p.name, to}, otter.LoaderFunc[seriesKey, query.Answer](func(ctx context.Context, _ seriesKey) (query.Answer, error) {
+		ctx, cancel := context.WithTimeout(ctx, seriesPatience)
+		defer cancel()
+		return make(ctx)
 	}))
+}
+
+// await reports whether history has a minute, and waits for it for two seconds: it gets one after readers do, and an answer without would be kept for as long as
+// the minute is the last one.
+func (s *series) await(ctx context.Context, minute time.Time, wait bool) (written bool, err error) {
+	for looks := 1; ; looks++ {
+		written, err = s.has(ctx, minute)
+		if err != nil || written || !wait || looks == minuteLooks {
+			return written, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(minuteLook):
+		}
+	}
 }
 
 // backfilled counts the rows that were reported afterwards.
@@ -227,7 +286,7 @@ func (u *Unit) metricHistory() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/history/{metricType}", ID: "getMetricHistory", Tag: tag,
 		Summary:     "History of a market metric",
 		Description: "One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. " + backfilledDoc,
-		Params:      u.series.params(marketUnits), Body: HistoryBody{}, Handle: u.upToNow(u.series.history),
+		Params:      u.series.params(marketUnits), Body: HistoryBody{}, NotFound: true, Handle: u.upTo(u.series.was),
 	}
 }
 
@@ -236,19 +295,29 @@ func (u *Unit) metricOHLC() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/global-stats/metrics/ohlc/{metricType}", ID: "getMetricOHLC", Tag: tag,
 		Summary:     "OHLC of a market metric by hour or day",
 		Description: "Hourly for 24h and 7d, daily for 30d. " + backfilledDoc,
-		Params:      u.series.params(marketUnits), Body: OHLCBody{}, Handle: u.upToNow(u.series.ohlc),
+		Params:      u.series.params(marketUnits), Body: OHLCBody{}, NotFound: true, Handle: u.upTo(u.series.did),
 	}
 }
 
-// upToNow answers a series up to the last minute of the whole market that was folded.
-func (u *Unit) upToNow(answer func(context.Context, *query.Request, newest) (query.Answer, error)) func(context.Context, *query.Request) (query.Answer, error) {
+// upTo answers a series up to the last minute of the whole market that was folded, or served at the instant that a request asks for.
+func (u *Unit) upTo(answer func(context.Context, *query.Request, newest, *pastInstant) (query.Answer, error)) func(context.Context, *query.Request) (query.Answer, error) {
 	return func(ctx context.Context, r *query.Request) (query.Answer, error) {
 		snapshot := u.catalog.Snapshot()
-		if !folded(snapshot) {
+		summary, then := snapshot.Summary, (*pastInstant)(nil)
+		at, past := r.Time("asOf")
+		if past {
+			var err error
+			if summary, err = u.summaryAt(ctx, at); err != nil {
+				return query.Answer{}, err
+			}
+			then = &pastInstant{at, summary.TotalMarketCap, snapshot.SourcesTime}
+		} else {
+			at = r.Now
+		}
+		if summary.GetTotalMarketCap() <= 0 {
 			return query.Answer{}, errNoMinute
 		}
-		at := snapshot.Summary.Time
-		return answer(ctx, r, newest{at, query.AgeOf(at, r.Now, views.StatisticsStaleAfter), snapshot.Summary.Simulated || snapshot.Simulated})
+		return answer(ctx, r, newest{summary.Time, query.AgeOf(summary.Time, at, views.StatisticsStaleAfter), summary.Simulated || snapshot.Simulated}, then)
 	}
 }
 

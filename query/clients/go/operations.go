@@ -276,6 +276,8 @@ func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowing
 type GetDefiHistoryOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
+	// Point in time. The series that was answered then; period counts back from it. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -293,6 +295,7 @@ func (c *Client) GetDefiHistory(ctx context.Context, metricType string, options 
 	o := given(options)
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsHistoryBody](ctx, c, asked)
 }
@@ -325,6 +328,8 @@ func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOpti
 type GetDefiOHLCOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
+	// Point in time. The series that was answered then; period counts back from it. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -342,6 +347,7 @@ func (c *Client) GetDefiOHLC(ctx context.Context, metricType string, options *Ge
 	o := given(options)
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsOHLCBody](ctx, c, asked)
 }
@@ -633,6 +639,8 @@ func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummary
 type GetMetricHistoryOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
+	// Point in time. The series that was answered then; period counts back from it. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -649,6 +657,7 @@ func (c *Client) GetMetricHistory(ctx context.Context, metricType string, option
 	o := given(options)
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsHistoryBody](ctx, c, asked)
 }
@@ -657,6 +666,8 @@ func (c *Client) GetMetricHistory(ctx context.Context, metricType string, option
 type GetMetricOHLCOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
+	// Point in time. The series that was answered then; period counts back from it. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -673,6 +684,7 @@ func (c *Client) GetMetricOHLC(ctx context.Context, metricType string, options *
 	o := given(options)
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsOHLCBody](ctx, c, asked)
 }

@@ -7,6 +7,7 @@ CREATE OR REPLACE VIEW {database}.global_past
     btc_dominance Float64,
     eth_dominance Float64,
     coins UInt64,
+    told Float64,
     coverage Nullable(Float64),
     read_time DateTime64(9, 'UTC')
 )
@@ -26,11 +27,11 @@ AS WITH
     )
 SELECT p.source AS source, p.time AS time, arraySum(arraySort(groupArray(p.cap))) AS total_market_cap, arraySum(arraySort(groupArray(p.volume))) AS total_volume_24h,
     100 * sumIf(p.cap, p.coin_id = 'bitcoin') / total_market_cap AS btc_dominance, 100 * sumIf(p.cap, p.coin_id = 'ethereum') / total_market_cap AS eth_dominance,
-    count() AS coins, least(100, 100 * any(told) / nullIf(total, 0)) AS coverage, max(p.read_time) AS read_time
+    count() AS coins, any(p.basket_caps) AS told, least(100, 100 * told / nullIf(total, 0)) AS coverage, max(p.read_time) AS read_time
 FROM (
     SELECT p.source AS source, p.time AS time, p.coin_id AS coin_id, p.cap AS cap, p.volume AS volume, p.read_time AS read_time, max(b.newest_caps) OVER w AS whole,
-        arraySum(arraySort(groupArray(b.newest_cap) OVER w)) AS told
+        arraySum(arraySort(groupArray(b.newest_cap) OVER w)) AS basket_caps
     FROM points AS p LEFT JOIN basket AS b ON b.source = p.source AND b.source_id = p.source_id
     WINDOW w AS (PARTITION BY p.source, p.time)
-) AS p WHERE told > 0 AND told >= 0.99 * whole GROUP BY source, time
+) AS p WHERE p.basket_caps > 0 AND p.basket_caps >= 0.99 * whole GROUP BY source, time
 COMMENT 'The largest coins together at full hours, as sources reported afterwards; hours for which it reported less than 99 % of those that it reports now are left out'

@@ -48,8 +48,8 @@ func (r Reader) DefiSeries(ctx context.Context, metric string, from, to time.Tim
 	return points, nil
 }
 
-// DefiOHLC reads what a metric of DeFi did in the steps that begin in [from, to), oldest first; a step under way as far as it
-// has come, one in which it was not known not at all.
+// DefiOHLC reads what a metric of DeFi did in the minutes that ended in (from, to], where from is the beginning of a step, oldest first; a step under way
+// as far as it has come, one in which it was not known not at all.
 func (r Reader) DefiOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]SummaryOHLC, error) {
 	column, err := defiColumn(metric)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/marketlog/marketlog/schemas"
 	"github.com/marketlog/marketlog/stream/history"
 )
 
@@ -17,6 +18,8 @@ type GlobalPast struct {
 	// Sums over the coins that were reported, USD, and the shares of bitcoin and ether in the sum of caps, percent.
 	TotalMarketCap, TotalVolume24h, BTCDominance, ETHDominance float64
 	Coins                                                      int
+	// Told is what the source reported last of the same coins' market caps, USD.
+	Told float64
 	// Coverage is what the same coins hold now of the newest total market cap that was measured, percent; nil without one.
 	Coverage *float64
 }
@@ -27,11 +30,11 @@ func (r Reader) GlobalPast(ctx context.Context, from, to time.Time) ([]GlobalPas
 	if err := checkSeries(from, to, time.Hour); err != nil {
 		return nil, fmt.Errorf("reading the past of the market: %w", err)
 	}
-	past, err := history.Select(ctx, r.store, `SELECT time, toString(source), total_market_cap, total_volume_24h, btc_dominance, eth_dominance, coins, coverage
-		FROM global_past WHERE time > ? AND time <= ? ORDER BY time, coverage DESC, coins DESC, source LIMIT 1 BY time`, []any{from, to},
+	past, err := history.Select(ctx, r.store, `SELECT time, toString(source), total_market_cap, total_volume_24h, btc_dominance, eth_dominance, coins, told, coverage
+		FROM global_past WHERE time > ? AND time <= ? ORDER BY time, told DESC, coins DESC, source LIMIT 1 BY time`, []any{from, to},
 		func(rows driver.Rows) (p GlobalPast, err error) {
 			var coins uint64
-			err = rows.Scan(&p.Time, &p.Source, &p.TotalMarketCap, &p.TotalVolume24h, &p.BTCDominance, &p.ETHDominance, &coins, &p.Coverage)
+			err = rows.Scan(&p.Time, &p.Source, &p.TotalMarketCap, &p.TotalVolume24h, &p.BTCDominance, &p.ETHDominance, &coins, &p.Told, &p.Coverage)
 			p.Time, p.Coins = p.Time.UTC(), int(coins)
 			return p, err
 		})
@@ -47,6 +50,8 @@ type DefiPast struct {
 	Source string
 	// TotalTVL is in USD.
 	TotalTVL float64
+	// Told is the newest total that the source reported, USD.
+	Told float64
 	// Coverage is the newest total that the source reported as a share of the newest one that was measured, percent, at most 100;
 	// nil without one.
 	Coverage *float64
@@ -59,10 +64,10 @@ func (r Reader) DefiPast(ctx context.Context, from, to time.Time) ([]DefiPast, e
 	if err := checkSeries(from, to, day); err != nil {
 		return nil, fmt.Errorf("reading the past of DeFi: %w", err)
 	}
-	past, err := history.Select(ctx, r.store, `SELECT time, toString(source), total_tvl, coverage FROM defi_told WHERE time > ? AND time <= ? AND NOT measured
-		ORDER BY time, coverage DESC, source LIMIT 1 BY time`, []any{from, to},
+	past, err := history.Select(ctx, r.store, `SELECT time, toString(source), total_tvl, told, coverage FROM defi_told WHERE time > ? AND time <= ? AND NOT measured
+		ORDER BY time, told DESC, source LIMIT 1 BY time`, []any{from, to},
 		func(rows driver.Rows) (p DefiPast, err error) {
-			err = rows.Scan(&p.Time, &p.Source, &p.TotalTVL, &p.Coverage)
+			err = rows.Scan(&p.Time, &p.Source, &p.TotalTVL, &p.Told, &p.Coverage)
 			p.Time = p.Time.UTC()
 			return p, err
 		})
@@ -70,6 +75,36 @@ func (r Reader) DefiPast(ctx context.Context, from, to time.Time) ([]DefiPast, e
 		return nil, fmt.Errorf("reading the past of DeFi: %w", err)
 	}
 	return past, nil
+}
+
+// ReportedSince reads when sources were last read, after an instant, to report of the past of coins' markets, or if ofDefi of all of DeFi; zero if they were not. Times are the
+// full hours, or the moments of DeFi, in (from, to] of which anything was ever reported, oldest first: what is reported later takes the place of what was before.
+func (r Reader) ReportedSince(ctx context.Context, ofDefi bool, from, to, after time.Time) (last time.Time, times []time.Time, err error) {
+	table, at := "coin_past", "toStartOfHour(time)"
+	if ofDefi {
+		table, at = "defi_past", "time"
+	}
+	var newest *time.Time
+	if err := r.store.Conn().QueryRow(ctx, "SELECT maxOrNull(ingest_time) FROM "+table+" WHERE ingest_time > fromUnixTimestamp64Nano(toInt64(?), 'UTC')", after.UnixNano()).Scan(&newest); err != nil {
+		return last, nil, fmt.Errorf("reading when the past was reported: %w", history.Unavailable(err))
+	}
+	times, err = history.Select(ctx, r.store, "SELECT DISTINCT toDateTime("+at+", 'UTC') AS at FROM "+table+" WHERE at > ? AND at <= ? ORDER BY at", []any{from, to}, func(rows driver.Rows) (at time.Time, err error) {
+		err = rows.Scan(&at)
+		return at.UTC(), err
+	})
+	if err != nil {
+		return last, nil, fmt.Errorf("reading of when the past was reported: %w", err)
+	}
+	return orZero(newest), times, nil
+}
+
+// ReportedWritten reads up to which log time all is kept that sources reported; the zero time where nothing was ever written.
+func (r Reader) ReportedWritten(ctx context.Context) (time.Time, error) {
+	progress, err := r.store.Progress(ctx, schemas.TopicReferenceRaw, 0)
+	if p, written := progress[0]; err == nil && written {
+		return time.Unix(0, p.LogTime).UTC(), nil
+	}
+	return time.Time{}, err
 }
 
 // ReportedPart is a number that a source reported afterwards, with the record of reference.raw.v1 that has it.

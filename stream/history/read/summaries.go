@@ -129,8 +129,8 @@ type SummaryOHLC struct {
 	Samples                         int
 }
 
-// SummaryOHLC reads what one of SummaryMetrics did in the steps that begin in [from, to), oldest first; a step under way
-// as far as it has come, one without a summary not at all. Minutes before any coin had a market cap are passed over.
+// SummaryOHLC reads what one of SummaryMetrics did in the minutes that ended in (from, to], where from is the beginning of a step, oldest first; a step
+// under way as far as it has come, one without a summary not at all. Minutes before any coin had a market cap are passed over.
 func (r Reader) SummaryOHLC(ctx context.Context, metric string, from, to time.Time, step time.Duration) ([]SummaryOHLC, error) {
 	if !slices.Contains(SummaryMetrics, metric) {
 		return nil, fmt.Errorf("reading summaries: there is no metric %q; use one of %v", metric, SummaryMetrics)
@@ -147,7 +147,7 @@ func (r Reader) figureOHLC(ctx context.Context, table, column, counts string, fr
 			arrayAvg(arraySort(groupArray(value))), count()
 		FROM (SELECT time, assumeNotNull(`+column+`) AS value, intDiv(toUnixTimestamp(time) - 1, ?) AS step FROM `+table+` FINAL WHERE time > ? AND time <= ? AND `+counts+`)
 		GROUP BY step ORDER BY step`,
-		[]any{int64(step / time.Second), int64(step / time.Second), ceilTo(from, step), ceilTo(to, step)},
+		[]any{int64(step / time.Second), int64(step / time.Second), from.UTC(), to.UTC()},
 		func(rows driver.Rows) (c SummaryOHLC, err error) {
 			var samples uint64
 			err = rows.Scan(&c.Start, &c.Open, &c.High, &c.Low, &c.Close, &c.Average, &samples)

@@ -141,10 +141,12 @@ export abstract class Operations {
     metricType: "defi_tvl" | "lending_tvl" | "staking_tvl" | "borrowing_tvl" | "lending_apy" | "staking_apy" | "borrow_apy"
     /** Period. */
     period?: "24h" | "7d" | "30d"
+    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.GlobalstatsHistoryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/history/{metricType}", query: ["period", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/history/{metricType}", query: ["period", "asOf", "explain"] }, asked)
   }
 
   /** DeFi lending: the largest protocols and coins, and their yields, current or as of a past time. DefiLlama's protocols of the category Lending, with rates of protocols on chains that were reported within the last two hours. Yields of a protocol or coin are weighted by the amount supplied or borrowed, where known. */
@@ -163,10 +165,12 @@ export abstract class Operations {
     metricType: "defi_tvl" | "lending_tvl" | "staking_tvl" | "borrowing_tvl" | "lending_apy" | "staking_apy" | "borrow_apy"
     /** Period. */
     period?: "24h" | "7d" | "30d"
+    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.GlobalstatsOHLCBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/ohlc/{metricType}", query: ["period", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/defi/ohlc/{metricType}", query: ["period", "asOf", "explain"] }, asked)
   }
 
   /** Overview of DeFi, current or as of a past time. Fails with STALE_DATA if the data is older than two hours, or before there is any. */
@@ -301,10 +305,12 @@ export abstract class Operations {
     metricType: "total_market_cap" | "total_volume_24h" | "btc_dominance" | "eth_dominance"
     /** Period. */
     period?: "24h" | "7d" | "30d"
+    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.GlobalstatsHistoryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/history/{metricType}", query: ["period", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/history/{metricType}", query: ["period", "asOf", "explain"] }, asked)
   }
 
   /** OHLC of a market metric by hour or day. Hourly for 24h and 7d, daily for 30d. Steps in which nothing was measured have hourly values of the largest coins, read from a source's history and marked with origin backfill. */
@@ -313,10 +319,12 @@ export abstract class Operations {
     metricType: "total_market_cap" | "total_volume_24h" | "btc_dominance" | "eth_dominance"
     /** Period. */
     period?: "24h" | "7d" | "30d"
+    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.GlobalstatsOHLCBody> {
-    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/ohlc/{metricType}", query: ["period", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/global-stats/metrics/ohlc/{metricType}", query: ["period", "asOf", "explain"] }, asked)
   }
 
   /** Largest gainers and losers within 24 hours. The largest change first; each segment is paged by itself. */

@@ -169,7 +169,7 @@ class Operations:
         answer: types.GlobalstatsDefiBorrowingBody = self._ask("GET", "/api/v1/global-stats/defi/borrowing", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_defi_history(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsHistoryBody:
+    def get_defi_history(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsHistoryBody:
         """History of a DeFi metric. One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. Before the first
         measured minute, defi_tvl has daily values read from a source's history, marked with origin backfill. The source counts
         fewer protocols than this service, so the series jumps where the measured part begins; the coverage of a row states by
@@ -177,10 +177,12 @@ class Operations:
 
         metric_type: Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount.
         period: Period.
+        as_of: Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsHistoryBody = self._ask("GET", "/api/v1/global-stats/defi/history/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
+        answer: types.GlobalstatsHistoryBody = self._ask("GET", "/api/v1/global-stats/defi/history/{metricType}", {"metricType": metric_type}, {"period": period, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_defi_lending(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiLendingBody:
@@ -196,17 +198,19 @@ class Operations:
         answer: types.GlobalstatsDefiLendingBody = self._ask("GET", "/api/v1/global-stats/defi/lending", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_defi_ohlc(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsOHLCBody:
+    def get_defi_ohlc(self, metric_type: Literal['defi_tvl', 'lending_tvl', 'staking_tvl', 'borrowing_tvl', 'lending_apy', 'staking_apy', 'borrow_apy'], *, period: Literal['24h', '7d', '30d'] | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsOHLCBody:
         """OHLC of a DeFi metric by hour or day. Hourly for 24h and 7d, daily for 30d. Before the first measured minute, defi_tvl
         has daily values read from a source's history, marked with origin backfill. The source counts fewer protocols than this
         service, so the series jumps where the measured part begins; the coverage of a row states by how much.
 
         metric_type: Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount.
         period: Period.
+        as_of: Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsOHLCBody = self._ask("GET", "/api/v1/global-stats/defi/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
+        answer: types.GlobalstatsOHLCBody = self._ask("GET", "/api/v1/global-stats/defi/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_defi_overview(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiBody:
@@ -357,29 +361,33 @@ class Operations:
         answer: types.GlobalstatsSummaryBody = self._ask("GET", "/api/v1/global-stats/summary", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_metric_history(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsHistoryBody:
+    def get_metric_history(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsHistoryBody:
         """History of a market metric. One value per 5 minutes for 24h, per hour for 7d, per 4 hours for 30d. Steps in which
         nothing was measured have hourly values of the largest coins, read from a source's history and marked with origin
         backfill.
 
         metric_type: Metric. Market caps and volumes are in USD, dominances in percent of the total market cap.
         period: Period.
+        as_of: Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsHistoryBody = self._ask("GET", "/api/v1/global-stats/metrics/history/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
+        answer: types.GlobalstatsHistoryBody = self._ask("GET", "/api/v1/global-stats/metrics/history/{metricType}", {"metricType": metric_type}, {"period": period, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_metric_ohlc(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None, explain: bool | None = None) -> types.GlobalstatsOHLCBody:
+    def get_metric_ohlc(self, metric_type: Literal['total_market_cap', 'total_volume_24h', 'btc_dominance', 'eth_dominance'], *, period: Literal['24h', '7d', '30d'] | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsOHLCBody:
         """OHLC of a market metric by hour or day. Hourly for 24h and 7d, daily for 30d. Steps in which nothing was measured have
         hourly values of the largest coins, read from a source's history and marked with origin backfill.
 
         metric_type: Metric. Market caps and volumes are in USD, dominances in percent of the total market cap.
         period: Period.
+        as_of: Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.GlobalstatsOHLCBody = self._ask("GET", "/api/v1/global-stats/metrics/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "explain": explain}, {})
+        answer: types.GlobalstatsOHLCBody = self._ask("GET", "/api/v1/global-stats/metrics/ohlc/{metricType}", {"metricType": metric_type}, {"period": period, "asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_movers(self, *, segment: Literal['top50', 'top100', 'top250', 'all', '1-100', '1-250', '1-50', '51-100', '101-250'] | None = None, limit: int | None = None, offset: int | None = None, min_volume: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsMoversBody:
