@@ -129,7 +129,8 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/coins/featured?asOf=2025-01-01T00:00:00Z":                                                "410 AGED_OUT availableFrom",
 		"/api/v1/coins/with-rates?category=lending&asOf=2025-01-01T00:00:00Z":                             "410 AGED_OUT availableFrom",
 		"/api/v1/charts/bitcoin/current?asOf=2025-01-01T00:00:00Z":                                        "410 AGED_OUT availableFrom",
-		"/api/v1/prices/summary?asOf=" + answers[0].at():                                                  "400 VALIDATION_ERROR /api/v1/coins/top",
+		"/api/v1/prices/summary?asOf=" + answers[0].at():                                                  "200 count prices",
+		"/api/v1/prices/summary?asOf=2025-01-01T00:00:00Z":                                                "410 AGED_OUT availableFrom",
 	} {
 		status, body, err := d.ask(path)
 		if words := strings.Fields(want); err != nil || !holdsAll(words, status, excerpt(body)) {

@@ -42,6 +42,8 @@ type answer struct {
 	price  float64
 	stamp  string
 	bodies []string
+	// all is the answer with all prices.
+	all string
 }
 
 // answer asks for all that can be asked as of an instant.
@@ -55,6 +57,7 @@ func (w *fixture) answer(at time.Time) answer {
 	for _, path := range asked {
 		served.bodies = append(served.bodies, w.body(path))
 	}
+	served.all, _ = w.untimed(w.body("/api/v1/prices/summary"))
 	return served
 }
 
@@ -68,6 +71,20 @@ func (w *fixture) body(path string) string {
 	return fmt.Sprint(response.StatusCode, " ", string(body))
 }
 
+// untimed is an answer with all prices without its own time, which is of the log where it is of now, and that.
+func (w *fixture) untimed(answer string) (rest, stamp string) {
+	w.t.Helper()
+	var body prices.SummaryBody
+	if err := json.Unmarshal([]byte(answer[4:]), &body); err != nil || !strings.HasPrefix(answer, "200 ") {
+		w.t.Fatalf("%s: %v", answer, err)
+	}
+	stamp = body.Data.Timestamp
+	if body.Meta.LastUpdated != stamp {
+		w.t.Errorf("last updated %s, of the time %s", body.Meta.LastUpdated, stamp)
+	}
+	return strings.ReplaceAll(strings.Replace(answer, `"timestamp":"`+stamp+`"},"meta"`, "", 1), `"lastUpdated":"`+stamp+`"`, ""), stamp
+}
+
 // same reports what differs from what was served, asked for as of its instant.
 func (w *fixture) same(served answer) {
 	w.t.Helper()
@@ -79,6 +96,9 @@ func (w *fixture) same(served answer) {
 		if got := w.body(path + instant); got != served.bodies[i] {
 			w.t.Errorf("%s as of %s:\n%s\nwhat was answered then:\n%s", path, served.at, got, served.bodies[i])
 		}
+	}
+	if all, stamp := w.untimed(w.body("/api/v1/prices/summary?" + instant)); all != served.all || stamp > query.FormatTime(served.at.UnixNano()) || stamp < served.stamp {
+		w.t.Errorf("all prices as of %s, of the time %s:\n%s\nwhat was answered then:\n%s", served.at, stamp, all, served.all)
 	}
 	var got prices.ExplainBody
 	if status := w.decode("/api/v1/prices/btc/explain?"+instant, &got); status != http.StatusOK {
@@ -98,7 +118,7 @@ func TestAsOfNeverLooksAhead(t *testing.T) {
 	random := streamtest.Rand(t)
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var answers []answer
-	w.now = start
+	w.now, w.recorded = start, start // nobody answered before
 	w.priceCache.Steps().Begin(func() time.Time { return w.now })
 	w.market("ethereum", []string{"coinbase", "ETH-USD", "USD", "last=4000"})
 	w.arrive("ethereum", start, start)

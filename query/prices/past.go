@@ -12,6 +12,8 @@ import (
 var asOfParam = query.AsOfParam("Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. " +
 	"Names of coins and countries of providers are those of now. Default: now.")
 
+var summaryAsOfParam = query.AsOfParam("Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now.")
+
 // served are the prices of an instant: the current prices, or those of the past that were asked for.
 type served struct {
 	*Unit

@@ -25,7 +25,7 @@ type SummaryBody struct {
 type SummaryData struct {
 	Prices    map[string]*Aggregated `json:"prices" doc:"Prices by symbol"`
 	Count     int                    `json:"count"`
-	Timestamp string                 `json:"timestamp" format:"date-time" doc:"Log time up to which prices are computed"`
+	Timestamp string                 `json:"timestamp" format:"date-time" doc:"Log time up to which prices are computed; with asOf the time of the newest of them"`
 }
 
 // SummaryMeta describes the answer.
@@ -33,6 +33,7 @@ type SummaryMeta struct {
 	query.Meta
 	Staleness
 	Shadowed []string `json:"shadowed,omitempty" doc:"Ids of coins whose symbol belongs to a higher-ranked coin; request them by id"`
+	NotKept  []string `json:"notKept,omitempty" doc:"With asOf, ids of coins that are left out: our venues' price was older than ten minutes, and a reference source may have reported another"`
 }
 
 // summary is the last encoded answer and what it was encoded from. While the price cache's version is unchanged,
@@ -47,17 +48,21 @@ type summary struct {
 func (u *Unit) all() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/prices/summary", ID: "summarizePrices", Tag: "prices",
-		Summary:     "Current prices of all coins",
-		Description: "The order of the members has no meaning. Prices of reference sources are updated once per minute.",
-		Body:        SummaryBody{}, Hot: true, Handle: u.getSummary,
+		Summary:     "Prices of all coins, current or as of a past time",
+		Description: "The order of the members has no meaning. Prices of reference sources are updated once per minute; with asOf there are none.",
+		Params:      []query.Param{summaryAsOfParam},
+		Body:        SummaryBody{}, NotFound: true, Hot: true, Handle: u.getSummary,
 	}
 }
 
-func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, error) {
+func (u *Unit) getSummary(ctx context.Context, r *query.Request) (query.Answer, error) {
 	if err := u.started(); err != nil {
 		return query.Answer{}, err
 	}
 	snapshot := u.catalog.Snapshot()
+	if at, past := r.Time("asOf"); past {
+		return u.summaryAsOf(ctx, snapshot, at)
+	}
 	foreign, err := u.foreignAt(snapshot, r.Now)
 	if err != nil {
 		return query.Answer{}, err
@@ -77,50 +82,74 @@ func (u *Unit) getSummary(_ context.Context, r *query.Request) (query.Answer, er
 	if current != nil && current.version == made.version && current.stale == made.stale && current.critical == made.critical && current.foreign == foreign {
 		return current.answer, nil
 	}
-	if err := u.encodeSummary(made, snapshot, r); err != nil {
+	var spots []views.Spot
+	u.priceCache.Entries(func(e *views.Entry) {
+		if !foreign.coins[e.Coin.ID] {
+			spots = append(spots, views.Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H, Freshness: u.priceCache.Freshness(e, r.Now)})
+		}
+	})
+	// An entry's own encoded price is kept, so that a change costs one entry's encoding.
+	encoded := func(coin *views.CatalogCoin, spot views.Spot) ([]byte, error) {
+		return u.fragments.Get(spot.Entry, spot.Freshness, views.OthersKey{}, func() ([]byte, error) { return member(coin, spot) })
+	}
+	if err := made.encode(snapshot, spots, u.priceCache.Now(), encoded, SummaryMeta{}); err != nil {
 		return query.Answer{}, err
 	}
 	u.summary.Store(made)
 	return made.answer, nil
 }
 
-// encodeSummary joins the entries' own encoded prices, so that a change costs one entry's encoding.
-func (u *Unit) encodeSummary(made *summary, snapshot *views.Snapshot, r *query.Request) error {
+// summaryAsOf is the summary of the prices that venues made as they were served at an instant.
+func (u *Unit) summaryAsOf(ctx context.Context, snapshot *views.Snapshot, at time.Time) (query.Answer, error) {
+	coins := u.priceCache.Coins().All()
+	entries, err := u.priceCache.AsOf(ctx, u.history, coins, at)
+	if err != nil {
+		return query.Answer{}, query.FaultOfPast(err, at)
+	}
+	made, newest, meta := &summary{foreign: &foreign{}}, int64(0), SummaryMeta{}
+	var spots []views.Spot
+	for _, coin := range coins {
+		switch spot, kept := u.priceCache.SpotOf(entries[coin.ID], at); {
+		case kept:
+			spots, newest = append(spots, spot), max(newest, spot.Entry.Latest.Time)
+		case entries[coin.ID] != nil:
+			meta.NotKept = append(meta.NotKept, coin.ID)
+		}
+	}
+	if len(spots) == 0 {
+		return query.Answer{}, query.NotFound("our venues had no price by %s that was younger than %s", query.FormatTime(at.UnixNano()), schemas.OwnPriceFor)
+	}
+	if err := made.encode(snapshot, spots, newest, member, meta); err != nil {
+		return query.Answer{}, err
+	}
+	return made.answer, nil
+}
+
+// encode joins the prices of venues, of which encoded gives one as a member of the map, and those of reference sources; newest is the time of the whole.
+func (made *summary) encode(snapshot *views.Snapshot, spots []views.Spot, newest int64, encoded func(*views.CatalogCoin, views.Spot) ([]byte, error), meta SummaryMeta) error {
 	var body bytes.Buffer
-	var failed error
 	foreign := made.foreign
-	meta := SummaryMeta{Staleness: foreign.staleness, Shadowed: slices.Clone(foreign.shadowed)}
-	meta.Count = foreign.count
-	newest := u.priceCache.Now()
+	meta.Staleness, meta.Shadowed, meta.Count = foreign.staleness, slices.Clone(foreign.shadowed), foreign.count
 	body.WriteString(`{"data":{"prices":{`)
 	body.Write(foreign.members)
 	made.answer.Simulated = foreign.simulated
-	u.priceCache.Entries(func(e *views.Entry) {
-		coin := snapshot.ByID(e.Coin.ID)
-		if foreign.coins[e.Coin.ID] {
-			return
-		}
+	for _, spot := range spots {
+		coin := snapshot.ByID(spot.Entry.Coin.ID)
 		if !snapshot.Leads(coin) {
-			meta.Shadowed = append(meta.Shadowed, e.Coin.ID)
-			return
+			meta.Shadowed = append(meta.Shadowed, coin.ID)
+			continue
 		}
-		fresh := u.priceCache.Freshness(e, r.Now)
-		spot := views.Spot{Price: e.Price.Price, Time: e.Price.Time, Source: schemas.PriceSourceMedian, Entry: e, Volume24h: &e.Price.Volume24H, Freshness: fresh}
-		text, err := u.fragments.Get(e, fresh, views.OthersKey{}, func() ([]byte, error) { return member(coin, spot) })
+		text, err := encoded(coin, spot)
 		if err != nil {
-			failed = fmt.Errorf("encoding the price of %s: %w", e.Coin.ID, err)
-			return
+			return fmt.Errorf("encoding the price of %s: %w", coin.ID, err)
 		}
 		if meta.Count > 0 {
 			body.WriteByte(',')
 		}
 		body.Write(text)
 		meta.Count++
-		meta.count(fresh)
-		made.answer.Simulated = made.answer.Simulated || e.Price.Simulated
-	})
-	if failed != nil {
-		return failed
+		meta.count(spot.Freshness)
+		made.answer.Simulated = made.answer.Simulated || spot.Entry.Price.Simulated
 	}
 	meta.LastUpdated = query.FormatTime(newest)
 	tail, err := json.Marshal(meta)

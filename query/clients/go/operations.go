@@ -1841,16 +1841,19 @@ func (c *Client) IterCoins(ctx context.Context, options *SearchCoinsOptions) ite
 
 // SummarizePricesOptions is what SummarizePrices may be asked. What is zero is not sent.
 type SummarizePricesOptions struct {
+	// Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// SummarizePrices asks GET /api/v1/prices/summary. Current prices of all coins. The order of the members has no meaning. Prices of
-// reference sources are updated once per minute.
+// SummarizePrices asks GET /api/v1/prices/summary. Prices of all coins, current or as of a past time. The order of the members has
+// no meaning. Prices of reference sources are updated once per minute; with AsOf there are none.
 func (c *Client) SummarizePrices(ctx context.Context, options *SummarizePricesOptions) (*api.PricesSummaryBody, error) {
 	asked := call{method: "GET", path: "/api/v1/prices/summary"}
 	o := given(options)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.PricesSummaryBody](ctx, c, asked)
 }

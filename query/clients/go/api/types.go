@@ -2976,7 +2976,7 @@ type PricesSummaryData struct {
 	Count int64 `json:"count"`
 	// Prices by symbol
 	Prices map[string]PricesAggregated `json:"prices"`
-	// Log time up to which prices are computed
+	// Log time up to which prices are computed; with AsOf the time of the newest of them
 	Timestamp time.Time `json:"timestamp"`
 }
 
@@ -2989,6 +2989,9 @@ type PricesSummaryMeta struct {
 	IsStale bool `json:"isStale"`
 	// Log time up to which the view behind this response is complete
 	LastUpdated time.Time `json:"lastUpdated,omitzero"`
+	// With AsOf, ids of coins that are left out: our venues' price was older than ten minutes, and a reference source may have reported
+	// another
+	NotKept []string `json:"notKept,omitzero"`
 	// Ids of coins whose symbol belongs to a higher-ranked coin; request them by id
 	Shadowed []string `json:"shadowed,omitzero"`
 	// Number of stale prices

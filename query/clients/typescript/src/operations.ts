@@ -966,12 +966,14 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates", "explain"] }, { size: "limit", most: 500, place: "page", rows: ["data"] }, asked)
   }
 
-  /** Current prices of all coins. The order of the members has no meaning. Prices of reference sources are updated once per minute. */
+  /** Prices of all coins, current or as of a past time. The order of the members has no meaning. Prices of reference sources are updated once per minute; with asOf there are none. */
   summarizePrices(asked: {
+    /** Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.PricesSummaryBody> {
-    return this.ask({ method: "GET", path: "/api/v1/prices/summary", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/prices/summary", query: ["asOf", "explain"] }, asked)
   }
 
   /** Lowest, highest and mean yield of each coin by category. Every current entry counts once, whatever its TVL; those that the source has not reported for three polling intervals are left out. Prices come last: one per exchange, as accepted into the coin's price. */

@@ -2925,7 +2925,7 @@ export interface PricesSummaryData {
   count: number
   /** Prices by symbol */
   prices: Record<string, PricesAggregated>
-  /** Log time up to which prices are computed */
+  /** Log time up to which prices are computed; with asOf the time of the newest of them */
   timestamp: string
 }
 
@@ -2938,6 +2938,8 @@ export interface PricesSummaryMeta {
   isStale: boolean
   /** Log time up to which the view behind this response is complete */
   lastUpdated?: string
+  /** With asOf, ids of coins that are left out: our venues' price was older than ten minutes, and a reference source may have reported another */
+  notKept?: string[]
   /** Ids of coins whose symbol belongs to a higher-ranked coin; request them by id */
   shadowed?: string[]
   /** Number of stale prices */

@@ -1020,14 +1020,16 @@ class AsyncOperations:
         """
         return self._pages("/api/v1/coins", {"q": q, "symbol": symbol, "search": search, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "explain": explain}, ("limit", min(limit or 500, 500)), "page", ('data',))
 
-    async def summarize_prices(self, *, explain: bool | None = None) -> types.PricesSummaryBody:
-        """Current prices of all coins. The order of the members has no meaning. Prices of reference sources are updated once per
-        minute.
+    async def summarize_prices(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.PricesSummaryBody:
+        """Prices of all coins, current or as of a past time. The order of the members has no meaning. Prices of reference sources
+        are updated once per minute; with as_of there are none.
 
+        as_of: Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now. A
+        date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.PricesSummaryBody = await self._ask("GET", "/api/v1/prices/summary", {}, {"explain": explain}, {})
+        answer: types.PricesSummaryBody = await self._ask("GET", "/api/v1/prices/summary", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def summarize_rates(self, *, symbol: str | None = None, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesSummaryBody:

@@ -2896,7 +2896,7 @@ class PricesSummaryData(TypedDict):
     prices: dict[str, PricesAggregated]
     """Prices by symbol"""
     timestamp: str
-    """Log time up to which prices are computed"""
+    """Log time up to which prices are computed; with asOf the time of the newest of them"""
 
 
 class PricesSummaryMeta(TypedDict):
@@ -2908,6 +2908,10 @@ class PricesSummaryMeta(TypedDict):
     """At least one of the prices is stale"""
     lastUpdated: NotRequired[str]
     """Log time up to which the view behind this response is complete"""
+    notKept: NotRequired[list[str]]
+    """With asOf, ids of coins that are left out: our venues' price was older than ten minutes, and a reference source may have
+    reported another
+    """
     shadowed: NotRequired[list[str]]
     """Ids of coins whose symbol belongs to a higher-ranked coin; request them by id"""
     staleCount: NotRequired[int]
