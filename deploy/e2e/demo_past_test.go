@@ -123,7 +123,7 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates&asOf=2025-01-01T00:00:00Z":  "410 AGED_OUT availableFrom",
 		"/api/v1/stablecoins/USDT/peg-stability?asOf=2025-01-01T00:00:00Z":                                "410 AGED_OUT availableFrom",
 		"/api/v1/rates/ETH/history?category=price&asOf=" + answers[0].at():                                "400 NOT_SUPPORTED category",
-		"/api/v1/rates?asOf=" + answers[0].at():                                                           "400 NOT_SUPPORTED category",
+		"/api/v1/rates?asOf=" + answers[0].at():                                                           "200 count rates",
 		"/api/v1/coins/recent?asOf=" + answers[0].at():                                                    "400 VALIDATION_ERROR /api/v1/coins/top",
 		"/api/v1/coins/top?asOf=2025-01-01T00:00:00Z":                                                     "410 AGED_OUT availableFrom",
 		"/api/v1/coins/featured?asOf=2025-01-01T00:00:00Z":                                                "410 AGED_OUT availableFrom",

@@ -21,7 +21,6 @@ const asOfDoc = "Point in time. The answer that was given then, with its age as 
 var (
 	asOfParam     = query.AsOfParam(asOfDoc + ". Default: now.")
 	asOfPastParam = query.AsOfParam(asOfDoc + "; not for category price. Default: now.")
-	asOfListParam = query.AsOfParam(asOfDoc + "; needs a category other than price. Default: now.")
 )
 
 func (u *Unit) getBySymbolAsOf(ctx context.Context, r *query.Request, asOf time.Time) (query.Answer, error) {
@@ -82,21 +81,25 @@ func (u *Unit) moment(ctx context.Context, r *query.Request) (m moment, err erro
 	return m, nil
 }
 
-// listAsOf answers for several coins as of an instant, with what encode makes of the rates that counted then.
-func (u *Unit) listAsOf(ctx context.Context, r *query.Request, asOf time.Time, encode func(*index, *filter, version) (query.Answer, error)) (query.Answer, error) {
-	if category := r.Text("category"); category == "" || category == categoryPrice {
-		return query.Answer{}, query.NotSupported("category", "up to which second a list with prices was complete is not kept as it was served: "+
-			"with asOf take lending, staking or borrowing; /api/v1/rates/{symbol} and /api/v1/prices have the prices of then")
-	}
+// listAsOf answers for several coins as of an instant, with what encode makes of the rates that counted then, and of the prices where the category may have them.
+func (u *Unit) listAsOf(ctx context.Context, r *query.Request, asOf time.Time, encode func(*index, *filter, query.Age, *shownPrices) (query.Answer, error)) (query.Answer, error) {
 	current, unstated := u.served.Yields.At(ctx, asOf)
 	ranked, unranked := u.served.Rows.Order(ctx, u.catalog.Snapshot(), asOf)
-	if err := views.FaultOfParts(unstated, unranked); err != nil {
-		return query.Answer{}, query.FaultOfPast(err, asOf)
+	if unstated != nil {
+		current = &views.CurrentRates{RateSnapshot: &views.RateSnapshot{}} // whether prices are kept is asked without them
 	}
 	ix := u.indexOf(current, ranked)
 	f, err := u.narrowed(ix, r)
-	if err != nil {
+	if err != nil && unstated == nil && unranked == nil {
 		return query.Answer{}, err
 	}
-	return encode(ix, &f, version{index: ix, age: ix.age(asOf)})
+	var prices *shownPrices
+	var unpriced error
+	if err == nil && f.prices() {
+		prices, unpriced = u.pricesAsOf(ctx, f.coin, asOf)
+	}
+	if err := views.FaultOfParts(unstated, unranked, unpriced); err != nil {
+		return query.Answer{}, query.FaultOfPast(err, asOf)
+	}
+	return encode(ix, &f, ix.age(asOf), prices)
 }

@@ -2,6 +2,7 @@ package rates_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -24,6 +25,32 @@ import (
 var asked = []string{
 	"/api/v1/rates/eth?limit=9&", "/api/v1/rates/SOL?category=lending&", "/api/v1/rates?category=lending&", "/api/v1/rates?category=borrowing&limit=3&offset=1&",
 	"/api/v1/rates?category=lending&provider=aave&symbol=eth&", "/api/v1/rates/summary?category=staking&",
+}
+
+// pricedAsked are those whose time, of now, is how far the log of prices was read.
+var pricedAsked = []string{
+	"/api/v1/rates?limit=1000&", "/api/v1/rates?limit=9&offset=3&", "/api/v1/rates?category=price&", "/api/v1/rates?category=price&symbol=eth&", "/api/v1/rates?provider=okx&limit=1000&", "/api/v1/rates/summary?", "/api/v1/rates/summary?category=price&",
+	"/api/v1/rates/summary?symbol=btc&",
+}
+
+// untimed is such an answer without its time, and that.
+func untimed(t *testing.T, answer string) (rest, stamp string) {
+	t.Helper()
+	var body struct{ Data, Meta map[string]any }
+	if err := json.Unmarshal([]byte(answer[4:]), &body); err != nil || !strings.HasPrefix(answer, "200 ") {
+		t.Fatalf("%s: %v", answer, err)
+	}
+	stamp, _ = body.Data["timestamp"].(string)
+	if body.Meta["lastUpdated"] != stamp {
+		t.Errorf("of %s, last updated %s", stamp, body.Meta["lastUpdated"])
+	}
+	delete(body.Data, "timestamp")
+	delete(body.Meta, "lastUpdated")
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), stamp
 }
 
 // pastFixture is a log with what folds of minutes wrote, and processes that read it as its clock goes.
@@ -93,6 +120,15 @@ func (w *pastFixture) offers(random *rand.Rand, end time.Time) (records []minute
 	return append(records, &eventsv1.RateRecord{Mark: w.mark(end), Body: &eventsv1.RateRecord_Pulse{Pulse: &eventsv1.Pulse{Now: end.UnixNano()}}})
 }
 
+// prices has some coins priced by venues in a second.
+func (w *pastFixture) prices(random *rand.Rand) {
+	for _, coin := range []string{"bitcoin", "ethereum", "solana"} {
+		if random.IntN(4) > 0 {
+			priced(w.Fixture, coin, []string{fmt.Sprint("okx:", coin, ":USD:", 100+random.IntN(9), ":1"), fmt.Sprint("kraken:", coin, "/USDT:tether:", 100+random.IntN(9), ":1")})
+		}
+	}
+}
+
 // ranked are what a fold writes of the rows of a minute.
 func (w *pastFixture) ranked(random *rand.Rand, end time.Time) (records []minuteRecord) {
 	ranks := random.Perm(3)
@@ -144,16 +180,22 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 	w.Open(enginetest.Migrated(t))
 	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = begin.Add(time.Second)
+	w.Prices.RememberBy(func() time.Time { return w.Now })
 	steps := w.process()
 	steps.Begin(func() time.Time { return w.Now })
-	var answers []querytest.Answered
+	var answers, priced []querytest.Answered
+	ask := func() {
+		answers, priced = append(answers, w.Ask(w.Now, false, asked)), append(priced, w.Ask(w.Now, false, pricedAsked))
+	}
 	for i := range 81 { // more than what holds without being repeated
 		end := begin.Add(time.Duration(i) * time.Minute)
 		offers, ranks := w.write(schemas.TopicRates, end, w.offers(random, end)...), w.write(schemas.TopicMarkets, end, w.ranked(random, end)...)
 		asks := i%25 == 4 // of the first the log has all that ever was, of the last only what is repeated
 		if asks {
+			w.Now = end
+			w.prices(random)
 			w.Now = end.Add(time.Duration(random.IntN(2000)) * time.Millisecond) // it is written, and not served yet
-			answers = append(answers, w.Ask(w.Now, false, asked))
+			ask()
 		}
 		w.Now = end.Add(time.Duration(3000+random.IntN(10_000)) * time.Millisecond)
 		for _, rec := range offers {
@@ -163,12 +205,15 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 			w.Must(w.Catalog.ApplyMarkets(rec))
 		}
 		if asks {
-			answers = append(answers, w.Ask(w.Now, false, asked))
-			w.Now = w.Now.Add(time.Duration(random.IntN(40_000)) * time.Millisecond)
-			answers = append(answers, w.Ask(w.Now, false, asked))
+			ask()
+			w.Now = w.Now.Add(time.Duration(random.IntN(40_000)) * time.Millisecond) // some prices are stale by then
+			ask()
+			w.Now = w.Now.Add(time.Second).Truncate(time.Second)
+			w.prices(random)
+			w.Now = w.Now.Add(time.Millisecond)
 		}
 	}
-	answers = append(answers, w.Ask(w.Now, false, asked))
+	ask()
 	check := func(process string) {
 		t.Helper()
 		for _, was := range answers {
@@ -180,6 +225,19 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 					t.Fatalf("%s: %s as of %s: %s", process, asked[i], was.At, body)
 				}
 			}
+		}
+		rows := 0
+		for _, was := range priced {
+			for i, body := range w.Ask(was.At, true, pricedAsked).Bodies {
+				got, stamp := untimed(t, body)
+				if want, latest := untimed(t, was.Bodies[i]); got != want || stamp > latest {
+					t.Fatalf("%s: %s as of %s, of %s:\n%s\nwhat was answered then, of %s:\n%s", process, pricedAsked[i], was.At, stamp, got, latest, want)
+				}
+				rows += strings.Count(body, `"category":"price"`)
+			}
+		}
+		if rows < 20 {
+			t.Errorf("%s: %d rows of prices, want many", process, rows)
 		}
 	}
 	w.Now = w.Now.Add(time.Hour)
@@ -198,8 +256,6 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/rates/eth?asOf=" + before:                                                                 "410 AGED_OUT availableFrom",
 		"/api/v1/rates?category=lending&asOf=" + before:                                                    "410 AGED_OUT availableFrom",
-		"/api/v1/rates?asOf=" + answers[0].At.Format(time.RFC3339Nano):                                     "400 NOT_SUPPORTED category",
-		"/api/v1/rates/summary?category=price&asOf=" + answers[0].At.Format(time.RFC3339Nano):              "400 NOT_SUPPORTED category",
 		"/api/v1/rates/eth?explain=1&asOf=" + answers[0].At.Format(time.RFC3339Nano):                       "400 NOT_SUPPORTED explain",
 		"/api/v1/rates/eth?asOf=" + w.Now.Add(time.Minute).Format(time.RFC3339Nano):                        "400 VALIDATION_ERROR asOf",
 		"/api/v1/rates?category=lending&provider=nobody&asOf=" + answers[0].At.Format(time.RFC3339Nano):    "404 nobody",

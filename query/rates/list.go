@@ -3,7 +3,6 @@ package rates
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/marketlog/marketlog/query"
 )
@@ -40,15 +39,19 @@ func (u *Unit) list() query.Endpoint {
 		Description: "A provider with several pools of a coin has an entry for each. Prices come last: those accepted into the coin's price. Entries that the source has not reported for three polling intervals are left out.",
 		Params: []query.Param{coinFilter, categoryParam, providerParam,
 			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "25", Min: 1, Max: maxRates, Doc: "Maximum number of rows."},
-			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Rows to skip."}, asOfListParam},
+			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxOffset, Doc: "Rows to skip."}, asOfParam},
 		Body: ListBody{}, NotFound: true, Hot: true, Handle: u.getList,
 	}
 }
 
 func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, error) {
 	if asOf, past := r.Time("asOf"); past {
-		return u.listAsOf(ctx, r, asOf, func(ix *index, f *filter, v version) (query.Answer, error) {
-			return u.encodeList(ix, f, v, int(r.Integer("offset")), int(r.Integer("limit")), r)
+		return u.listAsOf(ctx, r, asOf, func(ix *index, f *filter, age query.Age, prices *shownPrices) (query.Answer, error) {
+			limit, offset := int(r.Integer("limit")), int(r.Integer("offset"))
+			if !reachesPrices(ix, f, offset+limit) {
+				prices = nil
+			}
+			return u.encodeList(ix, f, age, prices, offset, limit, r)
 		})
 	}
 	ix, err := u.index(r.Now)
@@ -60,10 +63,10 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 		return query.Answer{}, err
 	}
 	limit, offset := int(r.Integer("limit")), int(r.Integer("offset"))
-	candidates, whole := ix.narrowest(&f)
-	// Prices come last: where the others more than fill the answer, they change nothing in it.
-	v := u.version(ix, r, f.prices() && (!whole || len(candidates) <= offset+limit))
-	encode := func() (query.Answer, error) { return u.encodeList(ix, &f, v, offset, limit, r) }
+	v := u.version(ix, r, reachesPrices(ix, &f, offset+limit))
+	encode := func() (query.Answer, error) {
+		return u.encodeList(ix, &f, v.age, u.pricesNow(v.prices > 0, r.Now), offset, limit, r)
+	}
 	if r.Clamped() != nil {
 		return encode() // it reports what was asked for
 	}
@@ -74,7 +77,13 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 	return u.cacheFor(v).Get(v, k, encode)
 }
 
-func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r *query.Request) (query.Answer, error) {
+// reachesPrices reports whether an answer of so many rows may have prices. They come last: where the others more than fill it, they change nothing in it.
+func reachesPrices(ix *index, f *filter, rows int) bool {
+	candidates, whole := ix.narrowest(f)
+	return f.prices() && (!whole || len(candidates) <= rows)
+}
+
+func (u *Unit) encodeList(ix *index, f *filter, age query.Age, prices *shownPrices, offset, limit int, r *query.Request) (query.Answer, error) {
 	body := ListBody{Data: List{Rates: []Entry{}}}
 	simulated, newest := false, ix.current.Time
 	total := 0
@@ -88,9 +97,9 @@ func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r 
 			simulated = simulated || e.Simulated
 		}
 	}
-	if v.prices > 0 {
-		newest = max(newest, u.priceCache.Now())
-		u.eachPrice(ix, f, r.Now, func(row Entry) {
+	if prices != nil {
+		newest = max(newest, prices.newest)
+		u.eachPrice(ix, f, prices, func(row Entry) {
 			if total++; total > offset && total <= offset+limit {
 				body.Data.Rates = append(body.Data.Rates, row)
 				simulated = simulated || row.Metadata.Simulated
@@ -98,7 +107,7 @@ func (u *Unit) encodeList(ix *index, f *filter, v version, offset, limit int, r 
 		})
 	}
 	body.Data.Count, body.Data.Timestamp = len(body.Data.Rates), query.FormatTime(newest)
-	body.Meta = ListMeta{ix.meta(r, v.age, body.Data.Count), offset, total > offset+limit}
+	body.Meta = ListMeta{ix.meta(r, age, body.Data.Count), offset, total > offset+limit}
 	body.Meta.LastUpdated = body.Data.Timestamp
 	answer, err := query.Encode(body)
 	answer.Simulated = simulated
@@ -114,13 +123,13 @@ func (u *Unit) cacheFor(v version) *query.ResponseCache[version, listKey] {
 }
 
 // eachPrice hands over the prices that a filter takes, by rank of the coin.
-func (u *Unit) eachPrice(ix *index, f *filter, now time.Time, visit func(Entry)) {
+func (u *Unit) eachPrice(ix *index, f *filter, prices *shownPrices, visit func(Entry)) {
 	coins := ix.ranked
 	if f.coin != nil {
 		coins = []*coinRates{f.coin}
 	}
 	for _, coin := range coins {
-		if e := u.freshPrice(coin, now); e != nil {
+		if e := prices.fresh(coin); e != nil {
 			for _, row := range u.pricesOf(coin, e, f.provider) {
 				visit(row)
 			}

@@ -121,7 +121,7 @@ func (u *Unit) getProvider(ctx context.Context, r *query.Request) (query.Answer,
 	for _, e := range ix.providers[all[i].Slug] {
 		body.Data.Rates = append(body.Data.Rates, e.response(u, ix))
 	}
-	u.eachPrice(ix, &filter{provider: all[i].Slug}, r.Now, func(row Entry) { body.Data.Rates = append(body.Data.Rates, row) })
+	u.eachPrice(ix, &filter{provider: all[i].Slug}, u.pricesNow(true, r.Now), func(row Entry) { body.Data.Rates = append(body.Data.Rates, row) })
 	for _, category := range categories {
 		if c := breakDown(category, body.Data.Rates); c.Count > 0 {
 			body.Data.Categories = append(body.Data.Categories, c)

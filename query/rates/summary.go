@@ -45,14 +45,16 @@ func (u *Unit) summary() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/rates/summary", ID: "summarizeRates", Tag: tag,
 		Summary:     "Lowest, highest and mean yield of each coin by category",
 		Description: "Every current entry counts once, whatever its TVL; those that the source has not reported for three polling intervals are left out. Prices come last: one per exchange, as accepted into the coin's price.",
-		Params:      []query.Param{coinFilter, categoryParam, asOfListParam},
+		Params:      []query.Param{coinFilter, categoryParam, asOfParam},
 		Body:        SummaryBody{}, NotFound: true, Hot: true, Handle: u.getSummary,
 	}
 }
 
 func (u *Unit) getSummary(ctx context.Context, r *query.Request) (query.Answer, error) {
 	if asOf, past := r.Time("asOf"); past {
-		return u.listAsOf(ctx, r, asOf, func(ix *index, f *filter, v version) (query.Answer, error) { return u.encodeSummary(ix, f, v, r) })
+		return u.listAsOf(ctx, r, asOf, func(ix *index, f *filter, age query.Age, prices *shownPrices) (query.Answer, error) {
+			return u.encodeSummary(ix, f, age, prices, r)
+		})
 	}
 	ix, err := u.index(r.Now)
 	if err != nil {
@@ -66,11 +68,13 @@ func (u *Unit) getSummary(ctx context.Context, r *query.Request) (query.Answer, 
 	if f.coin != nil {
 		k.coin = f.coin.id
 	}
-	return u.cacheFor(v).Get(v, k, func() (query.Answer, error) { return u.encodeSummary(ix, &f, v, r) })
+	return u.cacheFor(v).Get(v, k, func() (query.Answer, error) {
+		return u.encodeSummary(ix, &f, v.age, u.pricesNow(v.prices > 0, r.Now), r)
+	})
 }
 
 // encodeSummary joins rows that were encoded before: those of prices change each second, one coin at a time.
-func (u *Unit) encodeSummary(ix *index, f *filter, v version, r *query.Request) (answer query.Answer, err error) {
+func (u *Unit) encodeSummary(ix *index, f *filter, age query.Age, prices *shownPrices, r *query.Request) (answer query.Answer, err error) {
 	count, newest := 0, ix.current.Time
 	var rows []byte
 	if f.category != categoryPrice {
@@ -91,18 +95,18 @@ func (u *Unit) encodeSummary(ix *index, f *filter, v version, r *query.Request) 
 		answer.Simulated = slices.ContainsFunc(candidates, func(e *rate) bool { return e.Simulated && f.matches(e) })
 	}
 	rows = slices.Clip(rows)
-	if v.prices > 0 {
-		newest = max(newest, u.priceCache.Now())
+	if prices != nil {
+		newest = max(newest, prices.newest)
 		coins := ix.ranked
 		if f.coin != nil {
 			coins = []*coinRates{f.coin}
 		}
 		for _, coin := range coins {
-			e := u.freshPrice(coin, r.Now)
+			e := prices.fresh(coin)
 			if e == nil {
 				continue
 			}
-			row, err := u.summaries.Get(e, views.Freshness{}, views.OthersKey{}, func() ([]byte, error) { return u.encodePrice(coin, e) })
+			row, err := prices.row(coin, e)
 			if err != nil {
 				return answer, err
 			}
@@ -117,7 +121,7 @@ func (u *Unit) encodeSummary(ix *index, f *filter, v version, r *query.Request) 
 		}
 	}
 	at := query.FormatTime(newest)
-	meta := ix.meta(r, v.age, count)
+	meta := ix.meta(r, age, count)
 	meta.LastUpdated = at
 	tail, err := json.Marshal(meta)
 	if err != nil {

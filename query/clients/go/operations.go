@@ -13,10 +13,8 @@ import (
 // ExplainNumberOptions is what ExplainNumber may be asked. What is zero is not sent.
 type ExplainNumberOptions struct {
 	// Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been.
-	// Default: the current one. Or a position, as `X-Position` of an answer has it.
+	// Default: the current one.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Levels of inputs. At most 4; greater values are lowered to it, and Meta.Clamped is set.
 	Depth int64
 }
@@ -45,18 +43,14 @@ func (c *Client) ExplainNumber(ctx context.Context, number string, options *Expl
 	o := given(options)
 	asked.at("number", number)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("depth", o.Depth)
 	return ask[api.ExplainBody](ctx, c, asked)
 }
 
 // ExplainPriceOptions is what ExplainPrice may be asked. What is zero is not sent.
 type ExplainPriceOptions struct {
-	// Point in time: the price served at that time, which may be of an earlier second. Default: the current price. Or a position, as
-	// `X-Position` of an answer has it.
+	// Point in time: the price served at that time, which may be of an earlier second. Default: the current price.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 }
 
 // ExplainPrice asks GET /api/v1/prices/{symbol}/explain. Explain a price, current or past, from its inputs. Recomputes the price
@@ -69,7 +63,6 @@ func (c *Client) ExplainPrice(ctx context.Context, symbol string, options *Expla
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	return ask[api.PricesExplainBody](ctx, c, asked)
 }
 
@@ -81,10 +74,8 @@ type GetChartOptions struct {
 	// Candles (ohlc), or pairs of time and value (simple). One of ohlc, simple.
 	Format string
 	// Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
-	// two seconds before may be missing. Default: now. Or a position, as `X-Position` of an answer has it.
+	// two seconds before may be missing. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
@@ -107,7 +98,6 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 	asked.with("timeframe", o.Timeframe)
 	asked.with("format", o.Format)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsChartBody](ctx, c, asked)
@@ -116,10 +106,8 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 // GetChartCurrentOptions is what GetChartCurrent may be asked. What is zero is not sent.
 type GetChartCurrentOptions struct {
 	// Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by when prices
-	// were written. Names of coins are those of now. Default: now. Or a position, as `X-Position` of an answer has it.
+	// were written. Names of coins are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -136,7 +124,6 @@ func (c *Client) GetChartCurrent(ctx context.Context, coinID string, options *Ge
 	o := given(options)
 	asked.at("coinId", coinID)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsCurrentBody](ctx, c, asked)
 }
@@ -183,11 +170,8 @@ func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByI
 type GetCoinHistoryOptions struct {
 	// Number of days back. At most 1825; greater values are lowered to it, and Meta.Clamped is set.
 	Days int64
-	// Point in time. The history that was given then, up to the interval that was under way. Default: now. Or a position, as
-	// `X-Position` of an answer has it.
+	// Point in time. The history that was given then, up to the interval that was under way. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
@@ -207,7 +191,6 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 	asked.at("symbol", symbol)
 	asked.with("days", o.Days)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsHistoryBody](ctx, c, asked)
@@ -215,11 +198,8 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 
 // GetCoinMarketDataOptions is what GetCoinMarketData may be asked. What is zero is not sent.
 type GetCoinMarketDataOptions struct {
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. Or a position, as `X-Position` of
-	// an answer has it.
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -236,7 +216,6 @@ func (c *Client) GetCoinMarketData(ctx context.Context, coinID string, options *
 	o := given(options)
 	asked.at("coinId", coinID)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsStatisticsBody](ctx, c, asked)
 }
@@ -250,11 +229,8 @@ func (c *Client) GetCoinStats(ctx context.Context) (*api.CoinsStatsBody, error) 
 
 // GetDefiBorrowingOptions is what GetDefiBorrowing may be asked. What is zero is not sent.
 type GetDefiBorrowingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -267,7 +243,6 @@ func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowing
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/borrowing"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiBorrowingBody](ctx, c, asked)
 }
@@ -302,11 +277,8 @@ func (c *Client) GetDefiHistory(ctx context.Context, metricType string, options 
 
 // GetDefiLendingOptions is what GetDefiLending may be asked. What is zero is not sent.
 type GetDefiLendingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -319,7 +291,6 @@ func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOpti
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/lending"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiLendingBody](ctx, c, asked)
 }
@@ -354,11 +325,8 @@ func (c *Client) GetDefiOHLC(ctx context.Context, metricType string, options *Ge
 
 // GetDefiOverviewOptions is what GetDefiOverview may be asked. What is zero is not sent.
 type GetDefiOverviewOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -370,18 +338,14 @@ func (c *Client) GetDefiOverview(ctx context.Context, options *GetDefiOverviewOp
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiBody](ctx, c, asked)
 }
 
 // GetDefiStakingOptions is what GetDefiStaking may be asked. What is zero is not sent.
 type GetDefiStakingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -395,7 +359,6 @@ func (c *Client) GetDefiStaking(ctx context.Context, options *GetDefiStakingOpti
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/staking"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiStakingBody](ctx, c, asked)
 }
@@ -407,11 +370,8 @@ type GetEarnBenchmarkOptions struct {
 	// Days of history. The plan may allow less; Meta.Clamped is then set. At most 1825; greater values are lowered to it, and
 	// Meta.Clamped is set.
 	HistoryDays int64
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. Or a position, as
-	// `X-Position` of an answer has it.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -426,18 +386,14 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 	asked.with("segment", o.Segment)
 	asked.with("history_days", o.HistoryDays)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.EarnBenchmarkBody](ctx, c, asked)
 }
 
 // GetEarnProductOptions is what GetEarnProduct may be asked. What is zero is not sent.
 type GetEarnProductOptions struct {
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. Or a position, as
-	// `X-Position` of an answer has it.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -452,18 +408,14 @@ func (c *Client) GetEarnProduct(ctx context.Context, productID string, options *
 	o := given(options)
 	asked.at("productId", productID)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.EarnProductBody](ctx, c, asked)
 }
 
 // GetFearGreedOptions is what GetFearGreed may be asked. What is zero is not sent.
 type GetFearGreedOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -475,18 +427,14 @@ func (c *Client) GetFearGreed(ctx context.Context, options *GetFearGreedOptions)
 	asked := call{method: "GET", path: "/api/v1/global-stats/fear-greed"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsFearGreedBody](ctx, c, asked)
 }
 
 // GetFiatOptions is what GetFiat may be asked. What is zero is not sent.
 type GetFiatOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
-	// of an answer has it.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -502,18 +450,14 @@ func (c *Client) GetFiat(ctx context.Context, symbol string, options *GetFiatOpt
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.FiatCurrencyBody](ctx, c, asked)
 }
 
 // GetFiatRatesOptions is what GetFiatRates may be asked. What is zero is not sent.
 type GetFiatRatesOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
-	// of an answer has it.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -526,18 +470,14 @@ func (c *Client) GetFiatRates(ctx context.Context, options *GetFiatRatesOptions)
 	asked := call{method: "GET", path: "/api/v1/fiat/rates/usd"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.FiatRatesBody](ctx, c, asked)
 }
 
 // GetFiatStatsOptions is what GetFiatStats may be asked. What is zero is not sent.
 type GetFiatStatsOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
-	// of an answer has it.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 }
 
 // GetFiatStats asks GET /api/v1/fiat/stats. Number of currencies, and how many have no fresh rate. Counts every currency with a
@@ -546,17 +486,13 @@ func (c *Client) GetFiatStats(ctx context.Context, options *GetFiatStatsOptions)
 	asked := call{method: "GET", path: "/api/v1/fiat/stats"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	return ask[api.FiatStatsBody](ctx, c, asked)
 }
 
 // GetFiatStatusOptions is what GetFiatStatus may be asked. What is zero is not sent.
 type GetFiatStatusOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
-	// of an answer has it.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 }
 
 // GetFiatStatus asks GET /api/v1/fiat/status. Time of the last and of the next poll of exchange rates. Times come from the log: the
@@ -565,17 +501,13 @@ func (c *Client) GetFiatStatus(ctx context.Context, options *GetFiatStatusOption
 	asked := call{method: "GET", path: "/api/v1/fiat/status"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	return ask[api.FiatStatusBody](ctx, c, asked)
 }
 
 // GetGlobalMetricsOptions is what GetGlobalMetrics may be asked. What is zero is not sent.
 type GetGlobalMetricsOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -588,7 +520,6 @@ func (c *Client) GetGlobalMetrics(ctx context.Context, options *GetGlobalMetrics
 	asked := call{method: "GET", path: "/api/v1/global-stats/metrics"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMetricsBody](ctx, c, asked)
 }
@@ -614,11 +545,8 @@ func (c *Client) GetLogRecord(ctx context.Context, topic string, partition int64
 
 // GetMarketSummaryOptions is what GetMarketSummary may be asked. What is zero is not sent.
 type GetMarketSummaryOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -630,7 +558,6 @@ func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummary
 	asked := call{method: "GET", path: "/api/v1/global-stats/summary"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSummaryBody](ctx, c, asked)
 }
@@ -701,11 +628,8 @@ type GetMoversOptions struct {
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
 	// and Meta.Clamped is set.
 	MinVolume *int64
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -721,7 +645,6 @@ func (c *Client) GetMovers(ctx context.Context, options *GetMoversOptions) (*api
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversBody](ctx, c, asked)
 }
@@ -735,11 +658,8 @@ type GetMoversOfRanksOptions struct {
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
 	// and Meta.Clamped is set.
 	MinVolume *int64
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -758,7 +678,6 @@ func (c *Client) GetMoversOfRanks(ctx context.Context, rankRange string, options
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversOfBody](ctx, c, asked)
 }
@@ -768,11 +687,8 @@ type GetPegStabilityOptions struct {
 	// Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered to that. Points
 	// are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
 	Window string
-	// Point in time. The answer that was given then, with ages as they were. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with ages as they were. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -789,7 +705,6 @@ func (c *Client) GetPegStability(ctx context.Context, symbol string, options *Ge
 	asked.at("symbol", symbol)
 	asked.with("window", o.Window)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.StablecoinsStabilityBody](ctx, c, asked)
 }
@@ -803,11 +718,8 @@ type GetPriceOptions struct {
 	// Adds the inputs of the price and a recomputation.
 	Explain bool
 	// Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices
-	// were written. Names of coins and countries of providers are those of now. Default: now. Or a position, as `X-Position` of an
-	// answer has it.
+	// were written. Names of coins and countries of providers are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 }
 
 // GetPrice asks GET /api/v1/prices/{symbol}. Price of a coin, current or as of a past time. The median over providers; prices more
@@ -824,7 +736,6 @@ func (c *Client) GetPrice(ctx context.Context, symbol string, options *GetPriceO
 	asked.with("vs", o.Vs)
 	asked.with("explain", o.Explain)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	return ask[api.PricesPriceBody](ctx, c, asked)
 }
 
@@ -838,10 +749,8 @@ type GetRateChartOptions struct {
 	// Only this provider, by slug.
 	Provider string
 	// Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now.
-	// Default: now. Or a position, as `X-Position` of an answer has it.
+	// Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -865,7 +774,6 @@ func (c *Client) GetRateChart(ctx context.Context, coinID string, category strin
 	asked.with("format", o.Format)
 	asked.with("provider", o.Provider)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsRateChartBody](ctx, c, asked)
 }
@@ -885,10 +793,8 @@ type GetRateHistoryOptions struct {
 	// Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
 	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
-	// not for category price. Default: now. Or a position, as `X-Position` of an answer has it.
+	// not for category price. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -911,7 +817,6 @@ func (c *Client) GetRateHistory(ctx context.Context, symbol string, options *Get
 	asked.with("to", o.To)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesPastBody](ctx, c, asked)
 }
@@ -947,10 +852,8 @@ type GetRatesOptions struct {
 	// Adds the inputs of each rate and a recomputation.
 	Explain bool
 	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
-	// Default: now. Or a position, as `X-Position` of an answer has it.
+	// Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 }
 
 // GetRates asks GET /api/v1/rates/{symbol}. Current yields of a coin, and its prices by exchange. Entries that the source has not
@@ -967,17 +870,13 @@ func (c *Client) GetRates(ctx context.Context, symbol string, options *GetRatesO
 	asked.with("limit", o.Limit)
 	asked.with("explain", o.Explain)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	return ask[api.RatesSymbolBody](ctx, c, asked)
 }
 
 // GetSentimentOptions is what GetSentiment may be asked. What is zero is not sent.
 type GetSentimentOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -990,18 +889,14 @@ func (c *Client) GetSentiment(ctx context.Context, options *GetSentimentOptions)
 	asked := call{method: "GET", path: "/api/v1/global-stats/sentiment"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSentimentBody](ctx, c, asked)
 }
 
 // GetSentimentOfRanksOptions is what GetSentimentOfRanks may be asked. What is zero is not sent.
 type GetSentimentOfRanksOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with its age as it was. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1016,7 +911,6 @@ func (c *Client) GetSentimentOfRanks(ctx context.Context, rankRange string, opti
 	o := given(options)
 	asked.at("rankRange", rankRange)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSentimentOfBody](ctx, c, asked)
 }
@@ -1040,10 +934,8 @@ type ListChartsOptions struct {
 	// 90d, 1y, max.
 	Timeframe string
 	// Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
-	// two seconds before may be missing. Default: now. Or a position, as `X-Position` of an answer has it.
+	// two seconds before may be missing. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
@@ -1062,7 +954,6 @@ func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListCh
 	asked.with("coins", coins)
 	asked.with("timeframe", o.Timeframe)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsListBody](ctx, c, asked)
@@ -1101,11 +992,8 @@ type ListCoinMarketTableOptions struct {
 	Category string
 	// Only coins whose name, symbol or id contains this text, case-insensitive.
 	Search string
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. Or a position, as `X-Position` of
-	// an answer has it.
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1125,7 +1013,6 @@ func (c *Client) ListCoinMarketTable(ctx context.Context, options *ListCoinMarke
 	asked.with("category", o.Category)
 	asked.with("search", o.Search)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTableBody](ctx, c, asked)
 }
@@ -1149,11 +1036,8 @@ func (c *Client) IterCoinMarketTable(ctx context.Context, options *ListCoinMarke
 type ListCoinMarketsOptions struct {
 	// Maximum number of rows. At most 200; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names of coins are those of now. Default: now. Or a position, as `X-Position` of
-	// an answer has it.
+	// Point in time. The answer that was given then. Names of coins are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 }
 
 // ListCoinMarkets asks GET /api/v1/coins/{coinId}/markets. Markets of a coin, by exchange. Those received within 120 seconds before
@@ -1167,7 +1051,6 @@ func (c *Client) ListCoinMarkets(ctx context.Context, coinID string, options *Li
 	asked.at("coinId", coinID)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	return ask[api.CoinsMarketsBody](ctx, c, asked)
 }
 
@@ -1203,11 +1086,8 @@ type ListCoinsWithRatesOptions struct {
 	CoinCategory string
 	// Maximum number of rows. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. Or a position, as `X-Position` of
-	// an answer has it.
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1224,7 +1104,6 @@ func (c *Client) ListCoinsWithRates(ctx context.Context, category string, option
 	asked.with("coinCategory", o.CoinCategory)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsWithRatesBody](ctx, c, asked)
 }
@@ -1295,11 +1174,8 @@ type ListEarnProductsOptions struct {
 	Limit int64
 	// Products to skip. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. Or a position, as
-	// `X-Position` of an answer has it.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1317,7 +1193,6 @@ func (c *Client) ListEarnProducts(ctx context.Context, options *ListEarnProducts
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.EarnProductsBody](ctx, c, asked)
 }
@@ -1341,11 +1216,8 @@ func (c *Client) IterEarnProducts(ctx context.Context, options *ListEarnProducts
 type ListFeaturedCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. Or a position, as `X-Position` of
-	// an answer has it.
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1358,18 +1230,14 @@ func (c *Client) ListFeaturedCoins(ctx context.Context, options *ListFeaturedCoi
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsFeaturedBody](ctx, c, asked)
 }
 
 // ListFiatOptions is what ListFiat may be asked. What is zero is not sent.
 type ListFiatOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
-	// of an answer has it.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1382,7 +1250,6 @@ func (c *Client) ListFiat(ctx context.Context, options *ListFiatOptions) (*api.F
 	asked := call{method: "GET", path: "/api/v1/fiat"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.FiatListBody](ctx, c, asked)
 }
@@ -1394,11 +1261,8 @@ type ListPricesOptions struct {
 	// Adds the inputs of the price and a recomputation.
 	Explain bool
 	// Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices
-	// were written. Names of coins and countries of providers are those of now. Default: now. Or a position, as `X-Position` of an
-	// answer has it.
+	// were written. Names of coins and countries of providers are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 }
 
 // ListPrices asks GET /api/v1/prices. Prices of several coins, current or as of a past time. A coin without a recent median has the
@@ -1412,7 +1276,6 @@ func (c *Client) ListPrices(ctx context.Context, symbols []string, options *List
 	asked.with("vs", o.Vs)
 	asked.with("explain", o.Explain)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	return ask[api.PricesListBody](ctx, c, asked)
 }
 
@@ -1453,10 +1316,8 @@ type ListRateSeriesOptions struct {
 	// Maximum number of series. At most 20; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
 	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
-	// Default: now. Or a position, as `X-Position` of an answer has it.
+	// Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1478,7 +1339,6 @@ func (c *Client) ListRateSeries(ctx context.Context, country string, product str
 	asked.with("timeframe", o.Timeframe)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesSeriesBody](ctx, c, asked)
 }
@@ -1496,11 +1356,9 @@ type ListRatesOptions struct {
 	Limit int64
 	// Rows to skip. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
-	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
-	// needs a category other than price. Default: now. Or a position, as `X-Position` of an answer has it.
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
+	// Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1518,7 +1376,6 @@ func (c *Client) ListRates(ctx context.Context, options *ListRatesOptions) (*api
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesListBody](ctx, c, asked)
 }
@@ -1618,11 +1475,8 @@ func (c *Client) ListSimilarCoins(ctx context.Context, coinID string, options *L
 type ListStablecoinsOptions struct {
 	// Maximum number of stablecoins. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then, with ages as they were. Default: now. Or a position, as `X-Position` of an answer
-	// has it.
+	// Point in time. The answer that was given then, with ages as they were. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1635,7 +1489,6 @@ func (c *Client) ListStablecoins(ctx context.Context, options *ListStablecoinsOp
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.StablecoinsIndexBody](ctx, c, asked)
 }
@@ -1681,11 +1534,8 @@ func (c *Client) IterSymbolMappings(ctx context.Context, options *ListSymbolMapp
 type ListTopCoinsOptions struct {
 	// Maximum number of rows. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. Or a position, as `X-Position` of
-	// an answer has it.
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1697,7 +1547,6 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTopBody](ctx, c, asked)
 }
@@ -1706,11 +1555,8 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 type ListTrendingCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now. Or a position, as `X-Position` of
-	// an answer has it.
+	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1723,7 +1569,6 @@ func (c *Client) ListTrendingCoins(ctx context.Context, options *ListTrendingCoi
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTrendingBody](ctx, c, asked)
 }
@@ -1865,11 +1710,9 @@ type SummarizeRatesOptions struct {
 	Symbol string
 	// Only this category. One of lending, staking, borrowing, price.
 	Category string
-	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
-	// needs a category other than price. Default: now. Or a position, as `X-Position` of an answer has it.
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
+	// Default: now.
 	AsOf time.Time
-	// In place of AsOf the position of an answer, as Position has it.
-	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1884,7 +1727,6 @@ func (c *Client) SummarizeRates(ctx context.Context, options *SummarizeRatesOpti
 	asked.with("symbol", o.Symbol)
 	asked.with("category", o.Category)
 	asked.with("asOf", o.AsOf)
-	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesSummaryBody](ctx, c, asked)
 }

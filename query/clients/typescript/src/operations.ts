@@ -24,7 +24,7 @@ export abstract class Operations {
   explainNumber(asked: {
     /** Name of the number. */
     number: string
-    /** Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been. Default: the current one. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been. Default: the current one. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Levels of inputs. At most 4; greater values are lowered to it, and meta.clamped is set. */
     depth?: number
@@ -36,7 +36,7 @@ export abstract class Operations {
   explainPrice(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     symbol: string
-    /** Point in time: the price served at that time, which may be of an earlier second. Default: the current price. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time: the price served at that time, which may be of an earlier second. Default: the current price. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesExplainBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices/{symbol}/explain", query: ["asOf"] }, asked)
@@ -50,7 +50,7 @@ export abstract class Operations {
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
     /** Candles (ohlc), or pairs of time and value (simple). */
     format?: "ohlc" | "simple"
-    /** Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
     knowledge?: "said" | "latest"
@@ -64,7 +64,7 @@ export abstract class Operations {
   getChartCurrent(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
-    /** Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -98,7 +98,7 @@ export abstract class Operations {
     symbol: string
     /** Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     days?: number
-    /** Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
     knowledge?: "said" | "latest"
@@ -112,7 +112,7 @@ export abstract class Operations {
   getCoinMarketData(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -127,7 +127,7 @@ export abstract class Operations {
 
   /** DeFi borrowing: debt, collateral and rates, current or as of a past time. All of DefiLlama's protocols with borrowed amounts, exchanges left out, and rates of protocols on chains that were reported within the last two hours. Rates of a protocol or coin are weighted by the debt, where known. */
   getDefiBorrowing(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -151,7 +151,7 @@ export abstract class Operations {
 
   /** DeFi lending: the largest protocols and coins, and their yields, current or as of a past time. DefiLlama's protocols of the category Lending, with rates of protocols on chains that were reported within the last two hours. Yields of a protocol or coin are weighted by the amount supplied or borrowed, where known. */
   getDefiLending(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -175,7 +175,7 @@ export abstract class Operations {
 
   /** Overview of DeFi, current or as of a past time. Fails with STALE_DATA if the data is older than two hours, or before there is any. */
   getDefiOverview(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -185,7 +185,7 @@ export abstract class Operations {
 
   /** DeFi staking: the largest protocols and chains, and their yields, current or as of a past time. DefiLlama's protocols of the categories Liquid Staking and Staking Pool, not those of restaking, with rates that were reported within the last two hours. Yields of a protocol or chain are weighted by the amount staked, where known. */
   getDefiStaking(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -199,7 +199,7 @@ export abstract class Operations {
     segment?: "overall" | "cefi" | "defi"
     /** Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     history_days?: number
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -211,7 +211,7 @@ export abstract class Operations {
   getEarnProduct(asked: {
     /** provider:coin:category, as in the list of products. */
     productId: string
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -221,7 +221,7 @@ export abstract class Operations {
 
   /** Fear and greed index. The value of alternative.me, and an index computed by this service, which replaces it if it is older than 26 hours; see source. */
   getFearGreed(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -233,7 +233,7 @@ export abstract class Operations {
   getFiat(asked: {
     /** ISO 4217 code, case-insensitive. */
     symbol: string
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -243,7 +243,7 @@ export abstract class Operations {
 
   /** Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
   getFiatRates(asked: {
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -253,7 +253,7 @@ export abstract class Operations {
 
   /** Number of currencies, and how many have no fresh rate. Counts every currency with a known name that a source has published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one. */
   getFiatStats(asked: {
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   } = {}): Promise<types.FiatStatsBody> {
     return this.ask({ method: "GET", path: "/api/v1/fiat/stats", query: ["asOf"] }, asked)
@@ -261,7 +261,7 @@ export abstract class Operations {
 
   /** Time of the last and of the next poll of exchange rates. Times come from the log: the last poll is that of any source of exchange rates, and the next one follows it by the shortest interval of the sources. */
   getFiatStatus(asked: {
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   } = {}): Promise<types.FiatStatusBody> {
     return this.ask({ method: "GET", path: "/api/v1/fiat/status", query: ["asOf"] }, asked)
@@ -269,7 +269,7 @@ export abstract class Operations {
 
   /** Totals and dominance of the whole market, current or as of a past time. Computed once per minute over all coins with a known price and supply; changes are against 24 hours before and absent if that is not known. */
   getGlobalMetrics(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -291,7 +291,7 @@ export abstract class Operations {
 
   /** Overview of the whole market. Market cap, volume and dominance; in the reference view also movers, sentiment, and fear and greed. */
   getMarketSummary(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -337,7 +337,7 @@ export abstract class Operations {
     offset?: number
     /** Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it, and meta.clamped is set. */
     min_volume?: number
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -355,7 +355,7 @@ export abstract class Operations {
     offset?: number
     /** Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it, and meta.clamped is set. */
     min_volume?: number
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -369,7 +369,7 @@ export abstract class Operations {
     symbol: string
     /** Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered to that. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond. */
     window?: string
-    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -387,7 +387,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesPriceBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices/{symbol}", query: ["region", "vs", "explain", "asOf"] }, asked)
@@ -405,7 +405,7 @@ export abstract class Operations {
     format?: "ohlc" | "simple"
     /** Only this provider, by slug. */
     provider?: string
-    /** Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -429,7 +429,7 @@ export abstract class Operations {
     to?: string | Date
     /** Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; not for category price. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; not for category price. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -459,7 +459,7 @@ export abstract class Operations {
     limit?: number
     /** Adds the inputs of each rate and a recomputation. */
     explain?: boolean
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.RatesSymbolBody> {
     return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}", query: ["category", "provider", "limit", "explain", "asOf"] }, asked)
@@ -467,7 +467,7 @@ export abstract class Operations {
 
   /** Number of coins that rose and fell within 24 hours, by rank segment. The segments 1-50, 51-100 and 101-250, and all ranked coins as overall. Coins without a known change are left out; each of the others counts once, whatever its market cap. */
   getSentiment(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -479,7 +479,7 @@ export abstract class Operations {
   getSentimentOfRanks(asked: {
     /** Rank segment by market cap; all returns every segment. */
     rankRange: "1-50" | "51-100" | "101-250" | "all"
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -503,7 +503,7 @@ export abstract class Operations {
     coins: readonly string[]
     /** Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years. */
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
-    /** Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
     knowledge?: "said" | "latest"
@@ -537,7 +537,7 @@ export abstract class Operations {
     category?: string
     /** Only coins whose name, symbol or id contains this text, case-insensitive. */
     search?: string
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -559,7 +559,7 @@ export abstract class Operations {
     category?: string
     /** Only coins whose name, symbol or id contains this text, case-insensitive. */
     search?: string
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -573,7 +573,7 @@ export abstract class Operations {
     coinId: string
     /** Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.CoinsMarketsBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/markets", query: ["limit", "asOf"] }, asked)
@@ -603,7 +603,7 @@ export abstract class Operations {
     coinCategory?: string
     /** Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -653,7 +653,7 @@ export abstract class Operations {
     limit?: number
     /** Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -673,7 +673,7 @@ export abstract class Operations {
     min_confidence?: number
     /** Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -685,7 +685,7 @@ export abstract class Operations {
   listFeaturedCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -695,7 +695,7 @@ export abstract class Operations {
 
   /** Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
   listFiat(asked: {
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -711,7 +711,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.PricesListBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices", query: ["symbols", "vs", "explain", "asOf"] }, asked)
@@ -744,7 +744,7 @@ export abstract class Operations {
     timeframe?: "30d" | "90d" | "1y" | "all"
     /** Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -764,7 +764,7 @@ export abstract class Operations {
     limit?: number
     /** Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -782,7 +782,7 @@ export abstract class Operations {
     provider?: string
     /** Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -834,7 +834,7 @@ export abstract class Operations {
   listStablecoins(asked: {
     /** Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -868,7 +868,7 @@ export abstract class Operations {
   listTopCoins(asked: {
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -880,7 +880,7 @@ export abstract class Operations {
   listTrendingCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -982,7 +982,7 @@ export abstract class Operations {
     symbol?: string
     /** Only this category. */
     category?: "lending" | "staking" | "borrowing" | "price"
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean

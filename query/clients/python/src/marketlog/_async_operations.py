@@ -41,8 +41,7 @@ class AsyncOperations:
 
         number: Name of the number.
         as_of: Point in time: the number that was served then; of minutes the one that was served, or the last one that had
-        certainly been. Default: the current one. A date alone is its beginning in UTC. Or a position, as `X-Position` of an
-        answer has it.
+        certainly been. Default: the current one. A date alone is its beginning in UTC.
         depth: Levels of inputs. At most 4; greater values are lowered to it, and meta.clamped is set.
         """
         answer: types.ExplainBody = await self._ask("GET", "/api/v1/explain/{number}", {"number": number}, {"asOf": as_of, "depth": depth}, {})
@@ -55,7 +54,7 @@ class AsyncOperations:
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         as_of: Point in time: the price served at that time, which may be of an earlier second. Default: the current price. A
-        date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        date alone is its beginning in UTC.
         """
         answer: types.PricesExplainBody = await self._ask("GET", "/api/v1/prices/{symbol}/explain", {"symbol": symbol}, {"asOf": as_of}, {})
         return answer
@@ -71,8 +70,7 @@ class AsyncOperations:
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         format: Candles (ohlc), or pairs of time and value (simple).
         as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
-        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a
-        position, as `X-Position` of an answer has it.
+        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -89,8 +87,7 @@ class AsyncOperations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         as_of: Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by
-        when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. Or a
-        position, as `X-Position` of an answer has it.
+        when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -126,7 +123,7 @@ class AsyncOperations:
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         days: Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -142,7 +139,7 @@ class AsyncOperations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -162,7 +159,7 @@ class AsyncOperations:
         protocol or coin are weighted by the debt, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -191,7 +188,7 @@ class AsyncOperations:
         protocol or coin are weighted by the amount supplied or borrowed, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -218,7 +215,7 @@ class AsyncOperations:
         there is any.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -231,7 +228,7 @@ class AsyncOperations:
         two hours. Yields of a protocol or chain are weighted by the amount staked, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -247,7 +244,7 @@ class AsyncOperations:
         history_days: Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are
         lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -259,7 +256,7 @@ class AsyncOperations:
 
         product_id: provider:coin:category, as in the list of products.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -271,7 +268,7 @@ class AsyncOperations:
         older than 26 hours; see source.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -285,7 +282,7 @@ class AsyncOperations:
 
         symbol: ISO 4217 code, case-insensitive.
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -298,7 +295,7 @@ class AsyncOperations:
         rate set within a day for three intervals.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -310,7 +307,7 @@ class AsyncOperations:
         published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         """
         answer: types.FiatStatsBody = await self._ask("GET", "/api/v1/fiat/stats", {}, {"asOf": as_of}, {})
         return answer
@@ -320,7 +317,7 @@ class AsyncOperations:
         exchange rates, and the next one follows it by the shortest interval of the sources.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         """
         answer: types.FiatStatusBody = await self._ask("GET", "/api/v1/fiat/status", {}, {"asOf": as_of}, {})
         return answer
@@ -330,7 +327,7 @@ class AsyncOperations:
         known price and supply; changes are against 24 hours before and absent if that is not known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -354,7 +351,7 @@ class AsyncOperations:
         and greed.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -401,7 +398,7 @@ class AsyncOperations:
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -421,7 +418,7 @@ class AsyncOperations:
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -436,7 +433,7 @@ class AsyncOperations:
         window: Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered
         to that. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -455,7 +452,7 @@ class AsyncOperations:
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
         when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         """
         answer: types.PricesPriceBody = await self._ask("GET", "/api/v1/prices/{symbol}", {"symbol": symbol}, {"region": region, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -473,7 +470,7 @@ class AsyncOperations:
         format: Candles (ohlc), or pairs of time and value (simple).
         provider: Only this provider, by slug.
         as_of: Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that
-        of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -495,8 +492,7 @@ class AsyncOperations:
         limit: Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and
         meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; not for category price. Default: now. A date alone is its beginning in UTC. Or a position, as
-        `X-Position` of an answer has it.
+        are those of now; not for category price. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -525,8 +521,7 @@ class AsyncOperations:
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         explain: Adds the inputs of each rate and a recomputation.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
-        it.
+        are those of now. Default: now. A date alone is its beginning in UTC.
         """
         answer: types.RatesSymbolBody = await self._ask("GET", "/api/v1/rates/{symbol}", {"symbol": symbol}, {"category": category, "provider": provider, "limit": limit, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -537,7 +532,7 @@ class AsyncOperations:
         cap.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -550,7 +545,7 @@ class AsyncOperations:
 
         rank_range: Rank segment by market cap; all returns every segment.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -576,8 +571,7 @@ class AsyncOperations:
         coins: Ids or symbols of coins, case-insensitive, resolved as in get_chart.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
-        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a
-        position, as `X-Position` of an answer has it.
+        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -608,7 +602,7 @@ class AsyncOperations:
         category: Only coins of this category, by id or name.
         search: Only coins whose name, symbol or id contains this text, case-insensitive.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -627,7 +621,7 @@ class AsyncOperations:
         category: Only coins of this category, by id or name.
         search: Only coins whose name, symbol or id contains this text, case-insensitive.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -640,7 +634,7 @@ class AsyncOperations:
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         """
         answer: types.CoinsMarketsBody = await self._ask("GET", "/api/v1/coins/{coinId}/markets", {"coinId": coin_id}, {"limit": limit, "asOf": as_of}, {})
         return answer
@@ -672,7 +666,7 @@ class AsyncOperations:
         coin_category: Category of the coins, by id or name; with as_of, the coins that it has now.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -720,7 +714,7 @@ class AsyncOperations:
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         offset: Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -739,7 +733,7 @@ class AsyncOperations:
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -750,7 +744,7 @@ class AsyncOperations:
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -763,7 +757,7 @@ class AsyncOperations:
         own; a rate set within a day for three intervals.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -779,7 +773,7 @@ class AsyncOperations:
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
         when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         """
         answer: types.PricesListBody = await self._ask("GET", "/api/v1/prices", {}, {"symbols": symbols, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -812,8 +806,7 @@ class AsyncOperations:
         in days.
         limit: Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
-        it.
+        are those of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -832,8 +825,7 @@ class AsyncOperations:
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         offset: Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position,
-        as `X-Position` of an answer has it.
+        are those of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -851,8 +843,7 @@ class AsyncOperations:
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position,
-        as `X-Position` of an answer has it.
+        are those of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -904,7 +895,7 @@ class AsyncOperations:
 
         limit: Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
-        beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -937,7 +928,7 @@ class AsyncOperations:
 
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -949,7 +940,7 @@ class AsyncOperations:
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
+        its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -1041,8 +1032,7 @@ class AsyncOperations:
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         category: Only this category.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; needs a category other than price. Default: now. A date alone is its beginning in UTC. Or a position,
-        as `X-Position` of an answer has it.
+        are those of now. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
