@@ -30,6 +30,8 @@ const (
 	maxCorrections = 1000
 	// maxVenue is the length of a venue's name, in bytes.
 	maxVenue = 64
+	// recordedFor is for how long before an instant something must have been written to count as of it: whoever asks gets it some seconds later.
+	recordedFor = time.Minute
 )
 
 // Body answers GET /api/v1/corrections.
@@ -71,6 +73,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			{Name: "venue", Kind: query.Text, MaxLength: maxVenue, Example: "poloniex", Doc: "Only exclusions of this venue, and withdrawals of these."},
 			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxCorrections, Doc: "Maximum number of corrections."},
 			query.CursorParam(),
+			query.AsOfParam("Point in time. What had been written a minute before, as if nothing had been since. Default: now."),
 		},
 		Body: Body{}, Handle: u.list,
 	}}
@@ -80,6 +83,9 @@ func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error)
 	filter := views.CorrectionFilter{}
 	if r.Has("venue") {
 		filter.Venue = schemas.VenueSlug(r.Text("venue"))
+	}
+	if at, past := r.Time("asOf"); past {
+		filter.Recorded = at.Add(-recordedFor)
 	}
 	if r.Has("cursor") {
 		filter.Behind.Time, filter.Behind.Offset, _ = query.ParseCursor(r.Text("cursor")) // it was checked

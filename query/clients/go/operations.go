@@ -1116,6 +1116,8 @@ type ListCorrectionsOptions struct {
 	Limit int64
 	// Meta.Next of the page before.
 	Cursor string
+	// Point in time. What had been written a minute before, as if nothing had been since. Default: now.
+	AsOf time.Time
 }
 
 // ListCorrections asks GET /api/v1/corrections. What was excluded of venues' ticks, and why. An operator may exclude the ticks of a
@@ -1128,6 +1130,7 @@ func (c *Client) ListCorrections(ctx context.Context, options *ListCorrectionsOp
 	asked.with("venue", o.Venue)
 	asked.with("limit", o.Limit)
 	asked.with("cursor", o.Cursor)
+	asked.with("asOf", o.AsOf)
 	return ask[api.CorrectionsBody](ctx, c, asked)
 }
 

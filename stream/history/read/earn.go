@@ -97,14 +97,10 @@ type EarnFilter struct {
 
 // EarnChanges reads the newest changes of the terms of earn products, the newest first, at most limit of them.
 func (r Reader) EarnChanges(ctx context.Context, filter EarnFilter, limit int) ([]*eventsv1.EarnChange, error) {
-	until := filter.Until
-	if until.IsZero() {
-		until = endOfTime
-	}
 	changes, err := history.Select(ctx, r.store, `SELECT product_id, variant_id, field, time, provider, coin_id, symbol, category, before, after, simulated FROM earn_changes FINAL
 		WHERE time >= ? AND time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND (? = '' OR coin_id = ?) AND (? = '' OR provider = ?)
 		ORDER BY time DESC, product_id, variant_id, field LIMIT ?`,
-		[]any{filter.Since, until.UnixNano(), filter.CoinID, filter.CoinID, filter.Provider, filter.Provider, limit},
+		[]any{filter.Since, orEnd(filter.Until).UnixNano(), filter.CoinID, filter.CoinID, filter.Provider, filter.Provider, limit},
 		func(rows driver.Rows) (*eventsv1.EarnChange, error) {
 			c := &eventsv1.EarnChange{}
 			var end time.Time

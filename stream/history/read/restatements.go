@@ -50,17 +50,14 @@ const counted = "(attempt = 0 OR (run, attempt, table_name) IN (SELECT run, atte
 
 // Restatements reads the newest restatements, at most limit of them: the last run first, within it as they were recorded.
 func (r Reader) Restatements(ctx context.Context, filter RestatementFilter, limit int) ([]Restatement, error) {
-	behind := filter.Behind.Time
-	if behind.IsZero() {
-		behind = endOfTime
-	}
+	behind := orEnd(filter.Behind.Time).UnixNano()
 	restatements, err := history.Select(ctx, r.store, `SELECT time, log_offset, run, cause, view_name, table_name, kind, coin_id, event_time, key, before.name, before.value, after.name, after.value,
 			others, logic_before, logic_after, digest_before, digest_after
 		FROM restatements FINAL
 		WHERE time >= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND (? = '' OR coin_id = ?) AND (? = '' OR view_name = ?)
 			AND (time < fromUnixTimestamp64Nano(toInt64(?), 'UTC') OR time = fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND log_offset > ?) AND `+counted+`
 		ORDER BY time DESC, log_offset LIMIT ?`,
-		[]any{filter.Since.UnixNano(), filter.Until.UnixNano(), filter.CoinID, filter.CoinID, filter.View, filter.View, behind.UnixNano(), behind.UnixNano(), filter.Behind.Offset, limit},
+		[]any{filter.Since.UnixNano(), filter.Until.UnixNano(), filter.CoinID, filter.CoinID, filter.View, filter.View, behind, behind, filter.Behind.Offset, limit},
 		func(rows driver.Rows) (Restatement, error) {
 			var one Restatement
 			var key string
@@ -80,6 +77,14 @@ func (r Reader) Restatements(ctx context.Context, filter RestatementFilter, limi
 }
 
 var endOfTime = time.Unix(0, 1<<63-1)
+
+// orEnd is a bound; without one, the end of time.
+func orEnd(at time.Time) time.Time {
+	if at.IsZero() {
+		return endOfTime
+	}
+	return at
+}
 
 func texts(names, values []string) map[string]string {
 	if len(names) == 0 {
@@ -143,23 +148,22 @@ type Correction struct {
 type CorrectionFilter struct {
 	// Venue is whose exclusions are read, and the withdrawals of these.
 	Venue string
+	// Recorded leaves out what was written later, as if it had not been.
+	Recorded time.Time
 	// Behind is the last correction that was read: older ones are read. A zero time means that none was.
 	Behind Correction
 }
 
 // Corrections reads the newest corrections, at most limit of them, the last one first.
 func (r Reader) Corrections(ctx context.Context, filter CorrectionFilter, limit int) ([]Correction, error) {
-	behind := filter.Behind.Time
-	if behind.IsZero() {
-		behind = endOfTime
-	}
-	corrections, err := history.Select(ctx, r.store, `WITH all AS (SELECT * FROM corrections FINAL)
+	behind := orEnd(filter.Behind.Time).UnixNano()
+	corrections, err := history.Select(ctx, r.store, `WITH all AS (SELECT * FROM corrections FINAL WHERE time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC'))
 		SELECT c.time, c.log_offset, c.id, c.kind, c.venue, c.symbol, c.valid_from, c.valid_to, c.author, c.reason, c.evidence, c.withdraws, w.by
 		FROM all AS c LEFT JOIN (SELECT withdraws AS of, argMin(id, (time, id)) AS by FROM all WHERE kind = 'withdraw' GROUP BY withdraws) AS w ON w.of = c.id
 		WHERE (? = '' OR c.venue = ? OR c.withdraws IN (SELECT id FROM all WHERE venue = ?))
 			AND (c.time < fromUnixTimestamp64Nano(toInt64(?), 'UTC') OR c.time = fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND c.log_offset < ?)
 		ORDER BY c.time DESC, c.log_offset DESC LIMIT ?`,
-		[]any{filter.Venue, filter.Venue, filter.Venue, behind.UnixNano(), behind.UnixNano(), filter.Behind.Offset, limit},
+		[]any{orEnd(filter.Recorded).UnixNano(), filter.Venue, filter.Venue, filter.Venue, behind, behind, filter.Behind.Offset, limit},
 		func(rows driver.Rows) (c Correction, err error) {
 			err = rows.Scan(&c.Time, &c.Offset, &c.ID, &c.Kind, &c.Venue, &c.Symbol, &c.From, &c.To, &c.Author, &c.Reason, &c.Evidence, &c.Withdraws, &c.WithdrawnBy)
 			for _, bound := range []*time.Time{&c.From, &c.To} {

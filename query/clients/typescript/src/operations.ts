@@ -619,8 +619,10 @@ export abstract class Operations {
     limit?: number
     /** meta.next of the page before. */
     cursor?: string
+    /** Point in time. What had been written a minute before, as if nothing had been since. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): Promise<types.CorrectionsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/corrections", query: ["venue", "limit", "cursor"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/corrections", query: ["venue", "limit", "cursor", "asOf"] }, asked)
   }
 
   /** Changes of the terms of earn products, newest first. Openings and closings, caps, lock-ups, minimums, tiers, payouts, promotions and countries. Changes of the rate alone are not listed. */

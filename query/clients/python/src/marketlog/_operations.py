@@ -673,7 +673,7 @@ class Operations:
         answer: types.CoinsWithRatesBody = self._ask("GET", "/api/v1/coins/with-rates", {}, {"category": category, "coinCategory": coin_category, "limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def list_corrections(self, *, venue: str | None = None, limit: int | None = None, cursor: str | None = None) -> types.CorrectionsBody:
+    def list_corrections(self, *, venue: str | None = None, limit: int | None = None, cursor: str | None = None, as_of: str | datetime | None = None) -> types.CorrectionsBody:
         """What was excluded of venues' ticks, and why. An operator may exclude the ticks of a venue, or of one of its markets, of
         a span of time, and take that back. New prices apply it from its time on: the market is listed among the inputs with the
         reason excluded. Prices of before stay as they were published until a replay restates them, which list_restatements
@@ -682,8 +682,10 @@ class Operations:
         venue: Only exclusions of this venue, and withdrawals of these.
         limit: Maximum number of corrections. At most 1000; greater values are lowered to it, and meta.clamped is set.
         cursor: meta.next of the page before.
+        as_of: Point in time. What had been written a minute before, as if nothing had been since. Default: now. A date alone is
+        its beginning in UTC.
         """
-        answer: types.CorrectionsBody = self._ask("GET", "/api/v1/corrections", {}, {"venue": venue, "limit": limit, "cursor": cursor}, {})
+        answer: types.CorrectionsBody = self._ask("GET", "/api/v1/corrections", {}, {"venue": venue, "limit": limit, "cursor": cursor, "asOf": as_of}, {})
         return answer
 
     def list_earn_changes(self, *, symbol: str | None = None, provider: str | None = None, since: str | datetime | None = None, limit: int | None = None, as_of: str | datetime | None = None) -> types.EarnChangesBody:
