@@ -218,6 +218,9 @@ func (r *Replay) swap(ctx context.Context, j *journal) error {
 		}
 		faults.Hit("replay.exchanged")
 	}
+	if err := r.countRestated(ctx, j); err != nil {
+		return err
+	}
 	return r.drop(ctx, j, stateDone)
 }
 

@@ -64,7 +64,7 @@ func (r *Replay) restate(ctx context.Context, j *journal, table rebuilt, parts [
 	found, err := shadow.Of(r.History).Restatements(ctx, table.Name, j.Generation, bounds, cmp.Or(r.MostRestated, mostRestated),
 		func(restatement *eventsv1.Restatement) error {
 			restatement.View, restatement.Cause = table.topic.View, r.causeOf(table.topic, parts, restatement)
-			return w.write(&eventsv1.RestatementRecord{Body: &eventsv1.RestatementRecord_Restatement{Restatement: restatement}})
+			return w.write(time.Unix(0, j.Restating.Time), &eventsv1.RestatementRecord{Body: &eventsv1.RestatementRecord_Restatement{Restatement: restatement}})
 		}, meter.set)
 	if err == nil {
 		err = w.flush()
@@ -119,8 +119,9 @@ func (r *Replay) causeOf(topic schemas.Topic, parts []*partReplay, row *eventsv1
 	}
 }
 
-// countRestated writes of each table how many rows were restated, by which the rows of this attempt count. Written again it is
-// the same.
+// countRestated writes of each table how many rows were restated, by which the rows of this attempt count, with the current time. It is written before the tables are
+// exchanged, so that no change is without its record, and again after that: whoever asks for an answer as of an instant in between must be told that it was
+// made of other rows.
 func (r *Replay) countRestated(ctx context.Context, j *journal) error {
 	if j.Restating == nil || len(j.Restating.Tables) == 0 {
 		return nil
@@ -130,8 +131,9 @@ func (r *Replay) countRestated(ctx context.Context, j *journal) error {
 		return err
 	}
 	defer w.close()
+	now := time.Now().UTC()
 	for _, t := range j.Restating.Tables {
-		err := w.write(&eventsv1.RestatementRecord{Body: &eventsv1.RestatementRecord_Table{Table: &eventsv1.RestatedTable{
+		err := w.write(now, &eventsv1.RestatementRecord{Body: &eventsv1.RestatementRecord_Table{Table: &eventsv1.RestatedTable{
 			Table: t.Table, View: t.View, Added: t.Added, Removed: t.Removed, Changed: t.Changed, Renewed: t.Renewed, Listed: t.Listed,
 		}}})
 		if err != nil {
@@ -168,8 +170,8 @@ func (r *Replay) newRestatementWriter(ctx context.Context, to *restating) (*rest
 
 func (w *restatementWriter) close() { w.producer.Close() }
 
-func (w *restatementWriter) write(record *eventsv1.RestatementRecord) error {
-	record.Run, record.Attempt, record.Time = w.to.Run, w.to.Attempt, w.to.Time
+func (w *restatementWriter) write(at time.Time, record *eventsv1.RestatementRecord) error {
+	record.Run, record.Attempt, record.Time = w.to.Run, w.to.Attempt, at.UnixNano()
 	value, err := record.MarshalVT()
 	if err != nil {
 		return fmt.Errorf("encoding a restatement: %w", err)

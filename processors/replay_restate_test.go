@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -151,10 +152,24 @@ func TestWhatAReplayChangesIsRecordedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		again := newReplay(t, log, store, schemas.ViewCandles, false)
+		// The one that ends it exchanges tables by the same way, so that it is known when.
+		var exchanged atomic.Int64
+		watch := func(r *http.Request) error {
+			if strings.Contains(statement(t, r), "EXCHANGE") {
+				exchanged.Store(time.Now().UnixNano())
+			}
+			return nil
+		}
+		way.before.Store(&watch)
+		again := newReplay(t, log, dying, schemas.ViewCandles, false)
 		again.run(t)
+		revive(way)
 		runs++
 		check(kill.name, runs)
+		// As of an instant until the last exchange answers may have been made of what was there before.
+		if n := count(t, store, fmt.Sprintf("SELECT count() FROM restated_tables FINAL WHERE run = (SELECT argMax(run, time) FROM restated_tables) AND time <= fromUnixTimestamp64Nano(%d)", exchanged.Load())); n > 0 || exchanged.Load() == 0 {
+			t.Errorf("%s: %d tables were recorded as changed before the last exchange", kill.name, n)
+		}
 	}
 	wantEqualLog(t, log, store)
 	check("after comparing", runs)
