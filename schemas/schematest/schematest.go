@@ -66,7 +66,7 @@ func Record(topic string, n int) []byte {
 			{Time: at, Read: &eventsv1.ServedStep_Prices{Prices: &eventsv1.ServedPrices{Partition: 1, Offset: int64(n)}}},
 			{Time: at, Read: &eventsv1.ServedStep_Minute{Minute: second / 60e9 * 60e9}},
 			{Time: at, Read: &eventsv1.ServedStep_Rates{Rates: second / 60e9 * 60e9}},
-			{Time: at, Read: &eventsv1.ServedStep_Sources{Sources: &eventsv1.ServedSources{Last: int64(n), Clock: second}}},
+			{Time: at, Read: &eventsv1.ServedStep_Sources{Sources: &eventsv1.ServedSources{Last: int64(n), Coins: int64(n) + 1, Clock: second}}},
 			{Time: at, Read: &eventsv1.ServedStep_Pegs{Pegs: &eventsv1.ServedPegs{Coins: []*eventsv1.ServedPeg{{CoinId: "tether", MeanBps: 1.5, P95Bps: 4, Samples: uint32(n)}}}}},
 			{Time: at, Read: &eventsv1.ServedStep_Candles{Candles: &eventsv1.ServedCandles{Closed: []int64{second / 60e9 * 60e9}, Folded: at}}},
 			{Time: at, Read: &eventsv1.ServedStep_Figures{Figures: &eventsv1.ServedFigures{Time: second / 60e9 * 60e9, Whole: true, Coins: []*eventsv1.ServedFigure{{CoinId: "bitcoin", DayAgo: 1.5}}}}},

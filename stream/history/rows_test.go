@@ -263,8 +263,8 @@ func TestPricesAreReadAsTheyWereServed(t *testing.T) {
 	rates := func(at, end int64) *eventsv1.ServedStep {
 		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Rates{Rates: end}}
 	}
-	sources := func(at, first, last, clock int64) *eventsv1.ServedStep {
-		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Sources{Sources: &eventsv1.ServedSources{First: first, Last: last, Clock: clock}}}
+	sources := func(at, first, last, coins, clock int64) *eventsv1.ServedStep {
+		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Sources{Sources: &eventsv1.ServedSources{First: first, Last: last, Coins: coins, Clock: clock}}}
 	}
 	pegs := func(at int64, coins ...*eventsv1.ServedPeg) *eventsv1.ServedStep {
 		return &eventsv1.ServedStep{Time: at, Read: &eventsv1.ServedStep_Pegs{Pegs: &eventsv1.ServedPegs{Coins: coins}}}
@@ -277,7 +277,8 @@ func TestPricesAreReadAsTheyWereServed(t *testing.T) {
 		served(0, "one", step(noon+5, 1), minute(minutes[0]), step(noon+second+5, 2), minute(minutes[1])),
 		served(1, "two", step(noon+second+6, 1), step(noon+second+9, 3)), served(2, "one", step(noon+2*second+700, 4)), served(3, "two"),
 		served(4, "one", rates(noon+5, noon-60*second), rates(noon+62*second, noon)), served(5, "two", rates(noon+65*second, noon-60*second)),
-		served(6, "one", sources(noon+5, 3, 8, noon), sources(noon+20*second, 3, 9, noon+10*second)), served(7, "two", sources(noon+21*second, 5, 7, noon)),
+		served(6, "one", sources(noon+5, 3, 8, 0, noon), // by a version that does not record what of coins was read
+			sources(noon+20*second, 3, 9, 7, noon+10*second)), served(7, "two", sources(noon+21*second, 5, 7, 6, noon)),
 		served(8, "one", pegs(noon+5, euro, tether), pegs(noon+60*second)), served(9, "two", pegs(noon+61*second, tether)))
 
 	for _, test := range []struct {
@@ -334,6 +335,16 @@ func TestPricesAreReadAsTheyWereServed(t *testing.T) {
 		}
 		if got.GetFirst() != test.first || got.GetLast() != test.last || got.GetClock() != test.clock {
 			t.Errorf("sources at noon + %s: %v; want %d to %d by %d", time.Duration(test.at-noon), got, test.first, test.last, test.clock)
+		}
+	}
+	for at, want := range map[int64]int64{noon + 20*second - 1: 0, noon + 20*second: 7, noon + 22*second: 7, noon + 7200*second: 6} {
+		if got, err := read.From(store).CoinsServed(t.Context(), time.Unix(0, at)); err != nil || got.GetCoins() != want {
+			t.Errorf("coins at noon + %s: %v, %v; want those before %d", time.Duration(at-noon), got, err, want)
+		}
+	}
+	for first, want := range map[int64]time.Time{0: time.Unix(0, noon+20*second), 4: time.Unix(0, noon+21*second), 6: {}} {
+		if since, err := read.From(store).CoinsServedSince(t.Context(), first); err != nil || !since.Equal(want) {
+			t.Errorf("of no record before %d coins were served since %s, %v; want %s", first, since, err, want)
 		}
 	}
 	for _, test := range []struct {

@@ -356,14 +356,17 @@ func (x *ServedPrices) GetOffset() int64 {
 	return 0
 }
 
-// ServedSources names the records of reference.raw.v1 that what is answered of currencies was made of.
+// ServedSources names the records of reference.raw.v1 that what is answered of currencies, and of coins, was made of.
 type ServedSources struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// First is the offset of the first record that the process read, Last that of the last one that changes what is answered.
+	// First is the offset of the first record that the process read, Last that of the last one that changes what is answered of currencies.
 	First int64 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
 	Last  int64 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
 	// Clock is the last clock of the sources that had been read, Unix nanoseconds.
-	Clock         int64 `protobuf:"varint,3,opt,name=clock,proto3" json:"clock,omitempty"`
+	Clock int64 `protobuf:"varint,3,opt,name=clock,proto3" json:"clock,omitempty"`
+	// Coins is the offset before which all that sources state of coins had been read: one more than that of the last record that changes
+	// what is answered of them, and than First where there is none; 0 where it was not recorded.
+	Coins         int64 `protobuf:"varint,4,opt,name=coins,proto3" json:"coins,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -415,6 +418,13 @@ func (x *ServedSources) GetLast() int64 {
 func (x *ServedSources) GetClock() int64 {
 	if x != nil {
 		return x.Clock
+	}
+	return 0
+}
+
+func (x *ServedSources) GetCoins() int64 {
+	if x != nil {
+		return x.Coins
 	}
 	return 0
 }
@@ -883,11 +893,12 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\x04read\"D\n" +
 	"\fServedPrices\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x16\n" +
-	"\x06offset\x18\x02 \x01(\x03R\x06offset\"O\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\"e\n" +
 	"\rServedSources\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\x03R\x04last\x12\x14\n" +
-	"\x05clock\x18\x03 \x01(\x03R\x05clock\"8\n" +
+	"\x05clock\x18\x03 \x01(\x03R\x05clock\x12\x14\n" +
+	"\x05coins\x18\x04 \x01(\x03R\x05coins\"8\n" +
 	"\n" +
 	"ServedPegs\x12*\n" +
 	"\x05coins\x18\x01 \x03(\v2\x14.events.v1.ServedPegR\x05coins\"r\n" +

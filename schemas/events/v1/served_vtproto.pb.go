@@ -353,6 +353,11 @@ func (m *ServedSources) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Coins != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Coins))
+		i--
+		dAtA[i] = 0x20
+	}
 	if m.Clock != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Clock))
 		i--
@@ -920,6 +925,9 @@ func (m *ServedSources) SizeVT() (n int) {
 	}
 	if m.Clock != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Clock))
+	}
+	if m.Coins != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Coins))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -1774,6 +1782,25 @@ func (m *ServedSources) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Clock |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Coins", wireType)
+			}
+			m.Coins = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Coins |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3314,6 +3341,25 @@ func (m *ServedSources) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Clock |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Coins", wireType)
+			}
+			m.Coins = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Coins |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

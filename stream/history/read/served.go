@@ -171,19 +171,29 @@ func (r Reader) MinuteServedSince(ctx context.Context, topic string) (time.Time,
 // SourcesServed reads of which records of reference.raw.v1 answers of currencies were made at an instant, by the process that had read most of
 // them; nil where nothing is recorded of the instant or before.
 func (r Reader) SourcesServed(ctx context.Context, at time.Time) (*eventsv1.ServedSources, error) {
+	return r.sourcesServed(ctx, at, "last", -1)
+}
+
+// CoinsServed is SourcesServed of answers of coins.
+func (r Reader) CoinsServed(ctx context.Context, at time.Time) (*eventsv1.ServedSources, error) {
+	return r.sourcesServed(ctx, at, "coins", 1)
+}
+
+// sourcesServed reads of which records answers were made by a column, from its least value on that states anything.
+func (r Reader) sourcesServed(ctx context.Context, at time.Time, column string, least int64) (*eventsv1.ServedSources, error) {
 	by, replica := servedBy(ctx)
 	for _, window := range []struct {
 		since int64
 		order string
 	}{
-		{at.Add(-servedSoon).UnixNano(), "last DESC, clock DESC, time DESC"},
-		{0, "time DESC, last DESC"},
+		{at.Add(-servedSoon).UnixNano(), column + " DESC, clock DESC, time DESC"},
+		{0, "time DESC, " + column + " DESC"},
 	} {
-		found, err := history.Select(ctx, r.store, `SELECT first, last, toUnixTimestamp64Nano(clock) FROM served_sources
-			WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC')`+by+" ORDER BY "+window.order+" LIMIT 1",
-			append([]any{window.since, at.UnixNano()}, replica...), func(rows driver.Rows) (*eventsv1.ServedSources, error) {
+		found, err := history.Select(ctx, r.store, `SELECT first, last, coins, toUnixTimestamp64Nano(clock) FROM served_sources
+			WHERE time > fromUnixTimestamp64Nano(?, 'UTC') AND time <= fromUnixTimestamp64Nano(?, 'UTC') AND `+column+" >= ?"+by+" ORDER BY "+window.order+" LIMIT 1",
+			append([]any{window.since, at.UnixNano(), least}, replica...), func(rows driver.Rows) (*eventsv1.ServedSources, error) {
 				s := &eventsv1.ServedSources{}
-				return s, rows.Scan(&s.First, &s.Last, &s.Clock)
+				return s, rows.Scan(&s.First, &s.Last, &s.Coins, &s.Clock)
 			})
 		if err != nil {
 			return nil, fmt.Errorf("reading what of the sources was served by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
@@ -198,6 +208,15 @@ func (r Reader) SourcesServed(ctx context.Context, at time.Time) (*eventsv1.Serv
 // SourcesServedSince reads from which instant on it is recorded of what answers of currencies were made; zero where nothing is.
 func (r Reader) SourcesServedSince(ctx context.Context) (time.Time, error) {
 	return r.servedSince(ctx, "served_sources")
+}
+
+// CoinsServedSince reads from which instant on answers of coins were made of no record before an offset; zero where nothing is recorded of such.
+func (r Reader) CoinsServedSince(ctx context.Context, first int64) (time.Time, error) {
+	var since *time.Time
+	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM served_sources WHERE coins > 0 AND first >= ?", first).Scan(&since); err != nil {
+		return time.Time{}, fmt.Errorf("reading since when it is recorded what of the coins was served: %w", history.Unavailable(err))
+	}
+	return orZero(since), nil
 }
 
 // PegsServed reads by which statistics stablecoins were scored at an instant, those that were read last; nil where nothing is recorded of the

@@ -37,7 +37,7 @@ func newServedRows() topicRows {
 		newColumnBatch("served_topics", lowCardinalityOf("topic", servedStep.topic), instantOf("time", at),
 			lowCardinalityOf("replica", replica), integerOf("read", func(s servedStep) int64 { return (s.GetRates() + s.GetDefi()) / int64(time.Second) })),
 		newColumnBatch("served_sources", instantOf("time", at), lowCardinalityOf("replica", replica), integerOf("first", func(s servedStep) int64 { return s.GetSources().GetFirst() }),
-			integerOf("last", func(s servedStep) int64 { return s.GetSources().GetLast() }), instantOf("clock", func(s servedStep) int64 { return s.GetSources().GetClock() })),
+			integerOf("last", func(s servedStep) int64 { return s.GetSources().GetLast() }), integerOf("coins", func(s servedStep) int64 { return s.GetSources().GetCoins() }), instantOf("clock", func(s servedStep) int64 { return s.GetSources().GetClock() })),
 		newColumnBatch("served_pegs", instantOf("time", at), lowCardinalityOf("replica", replica), nestedOf("coins", func(s servedStep) []*eventsv1.ServedPeg { return s.GetPegs().GetCoins() },
 			lowCardinalityOf("id", (*eventsv1.ServedPeg).GetCoinId), floatOf("mean_bps", (*eventsv1.ServedPeg).GetMeanBps), floatOf("p95_bps", (*eventsv1.ServedPeg).GetP95Bps),
 			countOf("samples", (*eventsv1.ServedPeg).GetSamples))),
