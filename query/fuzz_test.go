@@ -115,13 +115,13 @@ func everyEndpoint(t testing.TB) (base string) {
 	w.Must(defi.Apply(views.TailRecord{Marked: &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_Summary{Summary: &eventsv1.DefiSummary{Time: w.Now.UnixNano(), Read: w.Now.UnixNano(),
 		LendingRates: &eventsv1.DefiRates{}, StakingRates: &eventsv1.DefiRates{}, BorrowingRates: &eventsv1.DefiRates{},
 		Lending: &eventsv1.DefiLending{}, Staking: &eventsv1.DefiStaking{}, Borrowing: &eventsv1.DefiBorrowing{}}}}}))
-	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, nil, w.History()), w.History())
+	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, nil, w.History()), nil, w.History())
 	var endpoints []query.Endpoint
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
 		charts.New(w.Prices, w.Catalog, candles, w.History(), w.Yields, rateCharts),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, coins.Served{Coins: pastCoins, Yields: views.NewPastYields(w.Yields, nil, w.History())}, w.History()),
-		globalstats.NewDefi(w.Catalog, defi, views.NewPastDefi(defi, nil, w.History()), w.History()),
+		globalstats.NewDefi(w.Catalog, defi, views.NewPastDefi(defi, nil, w.History()), pastCoins, w.History()),
 		globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, nil, w.History()), Coins: pastCoins,
 			Sources: views.NewPastCurrencies(w.Catalog, nil, w.History())}, w.History()),
 		stablecoins.New(w.Prices, w.Catalog, w.History(), stablecoins.Served{

@@ -21,9 +21,11 @@ var servedPaths = []string{
 	"/api/v1/prices?symbols=link,ada,ltc&vs=eth", "/api/v1/coins/ethereum/markets?limit=5", "/api/v1/global-stats/metrics", "/api/v1/global-stats/sentiment",
 	"/api/v1/rates/eth", "/api/v1/rates?category=lending&limit=50", "/api/v1/rates/summary?category=staking",
 	"/api/v1/prices/BTC?vs=eur", "/api/v1/fiat", "/api/v1/fiat/eur", "/api/v1/explain/fiat/eur?depth=2", "/api/v1/stablecoins/index",
-	"/api/v1/global-stats/defi/lending", "/api/v1/global-stats/defi/staking", "/api/v1/global-stats/defi/borrowing",
+	"/api/v1/global-stats/defi", "/api/v1/global-stats/defi/lending", "/api/v1/global-stats/defi/staking", "/api/v1/global-stats/defi/borrowing",
 	"/api/v1/coins/markets?per_page=20", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=5", "/api/v1/coins/top?limit=10", "/api/v1/coins/trending?limit=5",
 	"/api/v1/coins/featured?limit=20", "/api/v1/coins/with-rates?category=lending&limit=50", "/api/v1/charts/bitcoin/current",
+	"/api/v1/coins?limit=50", "/api/v1/coins?q=bit&has_rates=true", "/api/v1/coins/bitcoin", "/api/v1/coins/by-id/tether", "/api/v1/coins/usdt/networks", "/api/v1/coins/ethereum/similar", "/api/v1/coins/categories",
+	"/api/v1/coins/slugs?featured=true", "/api/v1/coins/stats", "/api/v1/coins/markets?category=layer-1&per_page=5",
 	"/api/v1/coins/bitcoin/market-data", "/api/v1/global-stats/movers?limit=3", "/api/v1/global-stats/fear-greed", "/api/v1/global-stats/summary",
 	"/api/v1/global-stats/metrics/history/btc_dominance", "/api/v1/global-stats/metrics/ohlc/total_market_cap", "/api/v1/global-stats/defi/history/lending_tvl",
 	"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates", "/api/v1/rates/history?platform=aave-v3&country=DE&product=lending-rates", "/api/v1/charts/ethereum/rates/staking?timeframe=1h",
@@ -123,14 +125,16 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates&asOf=2025-01-01T00:00:00Z":  "410 AGED_OUT availableFrom",
 		"/api/v1/stablecoins/USDT/peg-stability?asOf=2025-01-01T00:00:00Z":                                "410 AGED_OUT availableFrom",
 		"/api/v1/rates/ETH/history?category=price&asOf=" + answers[0].at():                                "400 NOT_SUPPORTED category",
-		"/api/v1/rates?asOf=" + answers[0].at():                                                           "200 count rates",
-		"/api/v1/coins/recent?asOf=" + answers[0].at():                                                    "400 VALIDATION_ERROR /api/v1/coins/top",
+		"/api/v1/rates?asOf=" + answers[0].at():                                                           "400 NOT_SUPPORTED category",
+		"/api/v1/coins/recent?asOf=" + answers[0].at():                                                    "200 createdAt", // first prices that are some minutes old may differ
 		"/api/v1/coins/top?asOf=2025-01-01T00:00:00Z":                                                     "410 AGED_OUT availableFrom",
 		"/api/v1/coins/featured?asOf=2025-01-01T00:00:00Z":                                                "410 AGED_OUT availableFrom",
 		"/api/v1/coins/with-rates?category=lending&asOf=2025-01-01T00:00:00Z":                             "410 AGED_OUT availableFrom",
 		"/api/v1/charts/bitcoin/current?asOf=2025-01-01T00:00:00Z":                                        "410 AGED_OUT availableFrom",
-		"/api/v1/prices/summary?asOf=" + answers[0].at():                                                  "200 count prices",
+		"/api/v1/prices/summary?asOf=" + answers[0].at():                                                  "400 VALIDATION_ERROR /api/v1/coins/by-id",
 		"/api/v1/prices/summary?asOf=2025-01-01T00:00:00Z":                                                "410 AGED_OUT availableFrom",
+		"/api/v1/coins/bitcoin?asOf=2025-01-01T00:00:00Z":                                                 "410 AGED_OUT availableFrom",
+		"/api/v1/coins/categories?asOf=2025-01-01T00:00:00Z":                                              "410 AGED_OUT availableFrom",
 	} {
 		status, body, err := d.ask(path)
 		if words := strings.Fields(want); err != nil || !holdsAll(words, status, excerpt(body)) {

@@ -149,6 +149,7 @@ type units struct {
 
 	pastCurrencies *views.PastCurrencies
 	pastRows       *views.PastRows
+	pastCoins      *views.PastCoins
 	figures        *views.Figures
 	providing      *providers.Unit
 	pegging        *stablecoins.Unit
@@ -166,9 +167,9 @@ func newUnits(r *reading, overrides *schemas.SymbolOverrides, limiter *limits.Li
 	u.pegging = stablecoins.New(r.priceCache, r.catalog, r.past, stablecoins.Served{Sources: u.pastCurrencies, Rows: u.pastRows, Prices: r.past, Candles: r.candles})
 	u.pegging.Statistics().RememberBy(r.in.Clock.Now, r.priceCache.Steps())
 	u.priced = prices.New(r.priceCache, r.catalog, views.NewConverter(r.priceCache, r.catalog, u.pastCurrencies), r.past, venues())
-	pastCoins := views.NewPastCoins(r.catalog, u.pastRows, r.past)
-	u.describing = coins.New(r.priceCache, r.catalog, r.yields, r.candles, coins.Served{Coins: pastCoins, Yields: r.pastYields}, r.past)
-	u.market = globalstats.New(r.catalog, globalstats.Served{Summaries: views.NewPastSummaries(r.catalog, r.log, r.past), Coins: pastCoins, Sources: u.pastCurrencies}, r.past)
+	u.pastCoins = views.NewPastCoins(r.catalog, u.pastRows, r.log, r.past)
+	u.describing = coins.New(r.priceCache, r.catalog, r.yields, r.candles, coins.Served{Coins: u.pastCoins, Yields: r.pastYields}, r.past)
+	u.market = globalstats.New(r.catalog, globalstats.Served{Summaries: views.NewPastSummaries(r.catalog, r.log, r.past), Coins: u.pastCoins, Sources: u.pastCurrencies}, r.past)
 	u.currencies = fiat.New(schemas.Coins(), r.catalog, u.pastCurrencies, r.past)
 	return u
 }
@@ -208,7 +209,7 @@ func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 			Yields: u.pastYields, Rows: u.pastRows, Prices: u.past}, u.rateCharts, u.providing, venues()).Endpoints(), rated, cataloged),
 		query.After(u.describing.Endpoints(), cataloged, rated),
 		query.After(u.market.Endpoints(), cataloged),
-		query.After(globalstats.NewDefi(u.catalog, u.defi, views.NewPastDefi(u.defi, u.log, u.past), u.past).Endpoints(), u.defiTail.Waiting),
+		query.After(globalstats.NewDefi(u.catalog, u.defi, views.NewPastDefi(u.defi, u.log, u.past), u.pastCoins, u.past).Endpoints(), u.defiTail.Waiting),
 		query.After(earn.New(schemas.Coins(), u.catalog, u.past, venues()).Endpoints(), cataloged),
 		query.After(u.pegging.Endpoints(), cataloged),
 		query.After(u.currencies.Endpoints(), cataloged),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +63,7 @@ func randomRow(random *rand.Rand, coin string, rank uint32, end time.Time) *even
 		n := 1e6 * random.Float64()
 		return &n
 	}
-	row := &eventsv1.Market{CoinId: coin, Symbol: strings.ToUpper(coin[:3]), Name: coin, Time: end.UnixNano(), Rank: rank}
+	row := &eventsv1.Market{CoinId: coin, Symbol: strings.ToUpper(coin[:3]), Name: fmt.Sprint(coin, random.IntN(2)), Time: end.UnixNano(), Rank: rank}
 	if random.IntN(6) == 0 {
 		return row
 	}
@@ -116,12 +118,17 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 	w.Now = begin
 	clock := func() time.Time { return w.Now }
 	steps := w.Prices.Steps()
+	refresh := func() {}
 	serve := func(prices *views.PriceCache, catalog *views.Catalog, yields *views.YieldStore) {
 		w.Catalog, w.Yields = catalog, yields
-		w.Serve(coins.New(prices, catalog, yields, views.NewCandles(prices, stored{w.Fixture}), coins.Served{
-			Coins:  views.NewPastCoins(catalog, views.NewPastRows(catalog, log, w.History()), w.History()),
-			Yields: views.NewPastYields(yields, log, w.History())}, stored{w.Fixture}).Endpoints())
+		unit := coins.New(prices, catalog, yields, views.NewCandles(prices, stored{w.Fixture}), coins.Served{
+			Coins:  views.NewPastCoins(catalog, views.NewPastRows(catalog, log, w.History()), log, w.History()),
+			Yields: views.NewPastYields(yields, log, w.History())}, stored{w.Fixture})
+		w.Must(unit.Refresh(t.Context()))
+		refresh = func() { w.Must(unit.Refresh(t.Context())) }
+		w.Serve(unit.Endpoints())
 	}
+	w.Candles("bitcoin", begin.Add(-time.Hour), 1, "1m", 5, 1)
 	first := views.NewCatalog(w.Prices.Coins())
 	w.Prices.RememberBy(clock)
 	w.Prices.ReadPastFrom(log)
@@ -130,14 +137,34 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 	w.Yields.RememberBy(clock, steps)
 	serve(w.Prices, first, w.Yields)
 
-	var answers []querytest.Answered
+	asked := slices.Concat(rowsOf, statedOf)
+	type asking struct {
+		querytest.Answered
+		paths []string
+	}
+	var answers []asking
+	var stated []views.TailRecord // what sources stated, from where the process begins to read
+	state := func(times int) {
+		for range times {
+			stated = append(stated, w.write(w.stated()))
+			if w.IntN(6) > 0 {
+				stated = append(stated, w.clocked())
+			}
+		}
+	}
 	var unread []views.TailRecord // yields
 	ask := func(after int) {
 		w.Now = w.Now.Add(time.Duration(1+w.IntN(after)) * time.Millisecond)
-		answers = append(answers, w.Ask(w.Now, false, rowsOf))
+		w.Shuffle(len(asked), func(a, b int) { asked[a], asked[b] = asked[b], asked[a] })
+		paths := slices.Clone(asked[:len(asked)/3])
+		answers = append(answers, asking{w.Ask(w.Now, false, paths), paths})
 	}
-	ranked := []string{"bitcoin", "ethereum", "tether", "solana", "pepe"} // the last is none of the table's
-	silent := 3 + w.IntN(6)                                               // from this minute on candles cannot be read for a while
+	ranked := []string{"bitcoin", "ethereum", "tether", "solana", "pepe", "dust"} // the last two are none of the table's
+	state(3)
+	stated = nil // of before the process began to read
+	state(4)
+	read := 0
+	silent := 3 + w.IntN(6) // from this minute on candles cannot be read for a while
 	for i := range 15 {
 		end := begin.Add(time.Duration(i) * time.Minute)
 		w.Now = end
@@ -145,17 +172,28 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 			steps.Begin(clock)
 		}
 		w.publish([]string{"bitcoin", "ethereum"}[w.IntN(2)])
+		if i == 8 { // its first price, and it is read when that counts as of then
+			w.Candles("solana", end.Add(-2*time.Minute), 1, "1m", 5, 1)
+			refresh()
+		}
 		if i > 1 {
 			ask(1500) // what the minute is is not served yet
+		}
+		state(w.IntN(4))
+		if i > 1 && w.IntN(3) == 0 {
+			ask(1500) // it is written, and not read yet
+		}
+		for ; read < len(stated) && (i == 0 || w.IntN(8) > 0); read++ {
+			w.Must(first.ApplyReference(stated[read]))
+			if i > 0 && w.IntN(3) == 0 {
+				ask(1500)
+			}
 		}
 		w.Shuffle(len(ranked), func(a, b int) { ranked[a], ranked[b] = ranked[b], ranked[a] })
 		records := []*eventsv1.MarketRecord{}
 		for rank, coin := range ranked {
 			if i == 0 || w.IntN(3) > 0 { // else nothing of the coin has changed
 				row := randomRow(w.Rand, coin, uint32(rank+1), end)
-				for i == 0 && row.Price == 0 { // a coin keeps the name of its first row
-					row = randomRow(w.Rand, coin, uint32(rank+1), end)
-				}
 				records = append(records, &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{Market: row}})
 			}
 		}
@@ -169,7 +207,7 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 			w.Must(client.ProduceSync(t.Context(), &kgo.Record{Topic: schemas.TopicMarkets, Value: value, Timestamp: end}).FirstErr())
 			w.Must(first.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: rec}))
 		}
-		first.Settle() // the first row names a coin
+		first.Settle()
 		if i > 0 {
 			ask(5000)
 		}
@@ -195,20 +233,22 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 	w.Now = begin.Add(3 * time.Hour)
 	w.RecordServed(steps, "first")
 	w.Must(w.Store.Record(t.Context(), []history.SinkProgress{{Sink: schemas.TopicServed, Progress: history.Progress{Next: w.Offset(), LogTime: w.Now.UnixNano()}}}))
+	requestID := regexp.MustCompile(`"requestId":"[^"]*"`)
 	check := func(who string, each int) {
 		t.Helper()
 		for n, was := range answers {
 			if n%each != 0 {
 				continue
 			}
-			for i, body := range w.Ask(was.At, true, rowsOf).Bodies {
-				if body != was.Bodies[i] {
+			for i, body := range w.Ask(was.At, true, was.paths).Bodies {
+				body, before := requestID.ReplaceAllString(body, ""), requestID.ReplaceAllString(was.Bodies[i], "")
+				if body != before {
 					from := 0
-					for from < min(len(body), len(was.Bodies[i])) && body[from] == was.Bodies[i][from] {
+					for from < min(len(body), len(before)) && body[from] == before[from] {
 						from++
 					}
 					from = max(0, from-100)
-					t.Fatalf("%s: %s as of %s, from byte %d on:\n%s\nwhat was answered then:\n%s", who, rowsOf[i], was.At.Format(time.RFC3339Nano), from, body[from:], was.Bodies[i][from:])
+					t.Fatalf("%s: %s as of %s, from byte %d on:\n%s\nwhat was answered then:\n%s", who, was.paths[i], was.At.Format(time.RFC3339Nano), from, body[from:], before[from:])
 				}
 			}
 		}
@@ -222,15 +262,21 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 		w.Must(other.Apply(views.TailRecord{Partition: p, Offset: w.Offset(), Marked: pulse}))
 	}
 	second := views.NewCatalog(w.Prices.Coins())
-	w.Must(second.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{
-		Market: &eventsv1.Market{CoinId: "pepe", Symbol: "PEP", Name: "pepe", Price: 1, Time: w.Now.UnixNano()}}}}))
+	later := w.IntN(4) // it begins to read elsewhere
+	second.RememberBy(clock, other.Steps())
+	for _, rec := range stated[later:] {
+		w.Must(second.ApplyReference(rec))
+	}
+	for _, coin := range []string{"pepe", "top", "clone", "dust"} { // a name means what it means now
+		w.Must(second.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Market{
+			Market: &eventsv1.Market{CoinId: coin, Symbol: coin, Name: coin, Price: 1, Time: w.Now.UnixNano()}}}}))
+	}
 	w.Must(second.ApplyMarkets(views.TailRecord{Offset: w.Offset(), Marked: &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: w.Now.UnixNano()}}}}))
 	yields := views.NewYieldStore()
 	serve(other, second, yields)
 	check("another process", 2)
 
 	// One that begins to answer is asked for what the first one served.
-	second.RememberBy(clock, other.Steps())
 	yields.RememberBy(clock, other.Steps())
 	other.Steps().Begin(clock)
 	w.RecordServed(other.Steps(), "second")
@@ -239,6 +285,8 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/coins/top?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):                         "410 AGED_OUT availableFrom",
 		"/api/v1/coins/markets?sparkline=true&asOf=" + begin.Add(5*time.Minute).Format(time.RFC3339):   "400 NOT_SUPPORTED sparkline /api/v1/charts/",
+		"/api/v1/coins/bitcoin?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):                     "410 AGED_OUT availableFrom",
+		"/api/v1/coins/categories?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):                  "410 AGED_OUT availableFrom",
 		"/api/v1/coins/featured?asOf=" + begin.Add(-time.Hour).Format(time.RFC3339):                    "410 AGED_OUT availableFrom",
 		"/api/v1/coins/with-rates?category=lending&asOf=" + begin.Add(-time.Hour).Format(time.RFC3339): "410 AGED_OUT availableFrom",
 		"/api/v1/coins/bitcoin/market-data?asOf=" + w.Now.Add(time.Hour).Format(time.RFC3339):          "400 VALIDATION_ERROR asOf",

@@ -109,9 +109,13 @@ func (u *Unit) allCategories() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/categories", ID: "listCoinCategories", Tag: "coins",
 		Summary:     "Categories of coins",
 		Description: "Names are those of the sources that describe the coins; a coin counts in each of its categories. Sums are over the coins whose value is known.",
+		Params:      []query.Param{asOfParam},
 		Body:        CategoriesBody{}, MaxAge: setAge, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
-			ix := u.index(r.Now)
+			ix, err := u.indexOf(ctx, r)
+			if err != nil {
+				return query.Answer{}, err
+			}
 			return u.answer(ctx, ix, bodyKey{endpoint: "categories"}, func() any {
 				body := CategoriesBody{Data: []Category{}}
 				for _, c := range ix.categories().list {

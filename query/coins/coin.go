@@ -64,13 +64,13 @@ func (u *Unit) coin() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}", ID: "getCoin", Tool: "get_coin", Tag: "coins",
 		Summary:     "Details of a coin",
 		Description: "For a coin whose id equals a fixed path segment, use /coins/by-id/{id}.",
-		Params:      []query.Param{coinParam}, Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,
+		Params:      []query.Param{coinParam, asOfParam}, Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
-			coin, err := u.find(r.Text("coinId"))
+			ix, coin, err := u.findIn(ctx, r, r.Text("coinId"))
 			if err != nil {
 				return query.Answer{}, err
 			}
-			return u.describeCoin(ctx, r, coin)
+			return u.describeCoin(ctx, r, ix, coin)
 		},
 	}
 }
@@ -81,21 +81,23 @@ func (u *Unit) byID() query.Endpoint {
 		Summary:     "Details of a coin, by id only",
 		Description: "As /coins/{coinId}, but a symbol is not accepted. It also finds coins whose id equals a fixed path segment.",
 		Params: []query.Param{{Name: "id", In: query.Path, Kind: query.Text, Required: true, MaxLength: 128, Example: "bitcoin",
-			Doc: "Coin id, case-insensitive; also one that equals a fixed path segment."}},
+			Doc: "Coin id, case-insensitive; also one that equals a fixed path segment."}, asOfParam},
 		Body: CoinBody{}, ToolBody: Coin{}, NotFound: true, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
-			snapshot := u.catalog.Snapshot()
-			coin := snapshot.ByID(strings.ToLower(r.Text("id")))
-			if coin == nil {
-				return query.Answer{}, query.NoCoin(snapshot, r.Text("id"))
+			ix, err := u.indexOf(ctx, r)
+			if err != nil {
+				return query.Answer{}, err
 			}
-			return u.describeCoin(ctx, r, views.Named{CatalogCoin: coin})
+			coin := ix.snapshot.ByID(strings.ToLower(r.Text("id")))
+			if coin == nil {
+				return query.Answer{}, query.NoCoin(ix.snapshot, r.Text("id"))
+			}
+			return u.describeCoin(ctx, r, ix, views.Named{CatalogCoin: coin})
 		},
 	}
 }
 
-func (u *Unit) describeCoin(ctx context.Context, r *query.Request, coin views.Named) (query.Answer, error) {
-	ix := u.index(r.Now)
+func (u *Unit) describeCoin(ctx context.Context, r *query.Request, ix *index, coin views.Named) (query.Answer, error) {
 	return u.answer(ctx, ix, bodyKey{endpoint: "coin", view: r.View, a: coin.ID, others: coin.OthersKey()}, func() any {
 		details := ix.coin(coin.CatalogCoin)
 		details.Alternatives, details.Ambiguous = coin.Alternatives(), len(coin.Others) > 0

@@ -25,8 +25,8 @@ type TopCoin struct {
 	TotalVolume              *float64 `json:"totalVolume,omitempty" explain:"market/{id}/volume24h" doc:"USD, 24 hours"`
 }
 
-// asOfParam asks for the rows of coins of a past instant.
-var asOfParam = query.AsOfParam("Point in time. The answer that was given then. Names and images are those of now. Default: now.")
+// asOfParam asks for the coins of a past instant.
+var asOfParam = query.AsOfParam("Point in time. The answer that was given then. Default: now.")
 
 func (u *Unit) top() query.Endpoint {
 	return query.Endpoint{
@@ -145,13 +145,24 @@ func (u *Unit) recent() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/recent", ID: "listRecentCoins", Tag: "coins",
 		Summary:     "The newest coins",
 		Description: "By launch date as stated by a source, not by when the coin was first seen here. Coins without a launch date are left out.",
-		Params:      []query.Param{limitParam("20", 100)},
-		Body:        RecentBody{}, MaxAge: listAge, Hot: true, Handle: u.getRecent,
+		Params: []query.Param{limitParam("20", 100),
+			query.AsOfParam("Point in time. The answer that was given then, with first prices that had been published for a minute. Default: now.")},
+		Body: RecentBody{}, MaxAge: listAge, Hot: true, Handle: u.getRecent,
 	}
 }
 
 func (u *Unit) getRecent(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, limit := u.index(r.Now), int(r.Integer("limit"))
+	ix, err := u.indexOf(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	firstPriced := ix.past.firstPriced
+	if at, asOf := r.Time("asOf"); asOf {
+		if firstPriced, err = u.firstPricedBy(at); err != nil {
+			return query.Answer{}, err
+		}
+	}
+	limit := int(r.Integer("limit"))
 	return u.answer(ctx, ix, key("recent", r), func() any {
 		body := RecentBody{Coins: []RecentCoin{}}
 		for _, i := range ix.recent() {
@@ -160,7 +171,7 @@ func (u *Unit) getRecent(ctx context.Context, r *query.Request) (query.Answer, e
 			}
 			coin := ix.coins[i]
 			body.Coins = append(body.Coins, RecentCoin{compact(coin), coin.ImageURL,
-				query.FormatTime(ix.createdAt()[i]), query.FormatTime(unixNano(ix.past.firstPriced[coin.ID]))})
+				query.FormatTime(ix.createdAt()[i]), query.FormatTime(unixNano(firstPriced[coin.ID]))})
 		}
 		body.Meta = ix.meta(r, len(body.Coins))
 		if len(body.Coins) == 0 {
@@ -207,13 +218,12 @@ func (u *Unit) slugs() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/slugs", ID: "listCoinSlugs", Tag: "coins",
 		Summary:     "Ids of all coins",
 		Description: "By rank; coins without a market cap, also those without a price, follow. Featured coins are sorted by the number of providers with a yield and filled up by rank.",
-		Params:      []query.Param{{Name: "featured", Kind: query.Flag, Default: "false", Doc: "Only the featured coins, at most 100."}},
+		Params:      []query.Param{{Name: "featured", Kind: query.Flag, Default: "false", Doc: "Only the featured coins, at most 100."}, asOfParam},
 		Body:        SlugsBody{}, MaxAge: setAge, Hot: true, Handle: u.getSlugs,
 	}
 }
 
 func (u *Unit) getSlugs(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix := u.index(r.Now)
 	slugs := func(list []*views.CatalogCoin) any {
 		body := SlugsBody{Slugs{Slugs: make([]string, len(list)), Count: len(list)}}
 		for i, coin := range list {
@@ -222,8 +232,15 @@ func (u *Unit) getSlugs(ctx context.Context, r *query.Request) (query.Answer, er
 		return body
 	}
 	if r.Flag("featured") {
-		x := u.ratedAt(r.Now)
+		ix, x, err := u.ratedOf(ctx, r)
+		if err != nil {
+			return query.Answer{}, err
+		}
 		return u.answerRated(ctx, ix, x, bodyKey{endpoint: "slugs", flag: true}, func() any { return slugs(ix.featured(x, maxFeatured)) })
+	}
+	ix, err := u.indexOf(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
 	}
 	return u.answer(ctx, ix, bodyKey{endpoint: "slugs"}, func() any { return slugs(ix.coins) })
 }
@@ -248,9 +265,13 @@ func (u *Unit) stats() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/stats", ID: "getCoinStats", Tag: "coins",
 		Summary:     "Number of known coins",
 		Description: "Counts the coins of our own table and those that sources report, and how many of them have a price, a market cap and details.",
+		Params:      []query.Param{asOfParam},
 		Body:        StatsBody{}, Hot: true,
 		Handle: func(ctx context.Context, r *query.Request) (query.Answer, error) {
-			ix := u.index(r.Now)
+			ix, err := u.indexOf(ctx, r)
+			if err != nil {
+				return query.Answer{}, err
+			}
 			return u.answer(ctx, ix, bodyKey{endpoint: "stats"}, func() any {
 				stats := Stats{TotalCoins: len(ix.coins), PricedCoins: len(ix.priced), RankedCoins: ix.ranked,
 					Categories: len(ix.categories().list), Timestamp: ix.updated}

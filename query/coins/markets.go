@@ -49,7 +49,7 @@ func (u *Unit) markets() query.Endpoint {
 		Description: "Those received within 120 seconds before the newest price, accepted or not.",
 		Params: []query.Param{
 			coinParam, limitParam(defaultMarkets, maxMarkets),
-			query.AsOfParam("Point in time. The answer that was given then. Names of coins are those of now. Default: now.")},
+			asOfParam},
 		Body: MarketsBody{}, NotFound: true, Hot: true, Handle: u.getMarkets,
 	}
 }

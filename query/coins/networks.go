@@ -32,16 +32,16 @@ func (u *Unit) networks() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/networks", ID: "listCoinNetworks", Tag: "coins",
 		Summary:     "Platforms a coin is issued on, with contract addresses",
 		Description: "As listed by the source that describes the coin, sorted by platform. The list is also empty if no source names a platform.",
-		Params:      []query.Param{coinParam}, Body: NetworksBody{}, NotFound: true, Hot: true, Handle: u.getNetworks,
+		Params:      []query.Param{coinParam, asOfParam}, Body: NetworksBody{}, NotFound: true, Hot: true, Handle: u.getNetworks,
 	}
 }
 
 func (u *Unit) getNetworks(ctx context.Context, r *query.Request) (query.Answer, error) {
-	coin, err := u.find(r.Text("coinId"))
+	ix, coin, err := u.findIn(ctx, r, r.Text("coinId"))
 	if err != nil {
 		return query.Answer{}, err
 	}
-	return u.answer(ctx, u.index(r.Now), bodyKey{endpoint: "networks", a: coin.ID}, func() any {
+	return u.answer(ctx, ix, bodyKey{endpoint: "networks", a: coin.ID}, func() any {
 		body := Networks{CoinID: coin.ID, Networks: []Network{}, Count: len(coin.Platforms)}
 		for _, p := range coin.Platforms {
 			body.Networks = append(body.Networks, Network{p.Name, p.Address})

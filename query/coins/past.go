@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 )
 
@@ -60,6 +61,25 @@ func (u *Unit) Refresh(ctx context.Context) error {
 	}
 	u.past.Store(next)
 	return nil
+}
+
+// firstPricedAge is how old a first price is at least, beside its minute, that counts as of a past instant: by then it was published, and most answers
+// had it. When each process read it is not recorded.
+const firstPricedAge = time.Minute
+
+// firstPricedBy is when coins were first priced, as far as that had been published at an instant.
+func (u *Unit) firstPricedBy(at time.Time) (map[string]time.Time, error) {
+	known := u.past.Load().firstPriced
+	if known == nil {
+		return nil, query.Starting("it was not read yet when coins were first priced")
+	}
+	by := map[string]time.Time{}
+	for id, first := range known {
+		if !first.Add(time.Minute + firstPricedAge).After(at) {
+			by[id] = first
+		}
+	}
+	return by, nil
 }
 
 // sparkline is the price at the end of each hour of a week, the last one now's: an hour without a price repeats the

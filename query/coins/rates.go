@@ -254,7 +254,7 @@ func (u *Unit) withRates() query.Endpoint {
 		Description: "By rank, with the statistics of the current yields of one category over all providers. A yield counts for three polling intervals of its source.",
 		Params: []query.Param{
 			{Name: "category", Kind: query.Text, Required: true, Allowed: []string{"lending", "borrowing", "staking"}, Example: "lending", Doc: "Category of the yields."},
-			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name; with asOf, the coins that it has now."},
+			{Name: "coinCategory", Kind: query.Text, Doc: "Category of the coins, by id or name."},
 			limitParam("6", 50), asOfParam},
 		Body: WithRatesBody{}, MaxAge: listAge, Hot: true, Handle: u.getWithRates,
 	}

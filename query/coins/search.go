@@ -41,9 +41,9 @@ type SearchMeta struct {
 const maxPage = 1_000_000
 
 var (
-	pageParam     = query.Param{Name: "page", Kind: query.Integer, Default: "1", Min: 1, Max: maxPage, Doc: "Page number, from 1."}
-	categoryParam = query.Param{Name: "category", Kind: query.Text, Example: "layer-1", Doc: "Only coins of this category, by id or name."}
-	searchParam   = query.Param{Name: "search", Kind: query.Text, Example: "bit", Doc: "Only coins whose name, symbol or id contains this text, case-insensitive."}
+	pageParam     = query.Param{Name: "page", Kind: query.Integer, Default: "1", Min: 1, Max: maxPage, Doc: "Page number."}
+	categoryParam = query.Param{Name: "category", Kind: query.Text, Example: "layer-1", Doc: "Only coins of this category. By id or name."}
+	searchParam   = query.Param{Name: "search", Kind: query.Text, Example: "bit", Doc: "Only coins whose name, symbol or id contains this text. Case-insensitive."}
 )
 
 // sorts are the orders of a search, by their values.
@@ -55,24 +55,28 @@ func (u *Unit) search() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins", ID: "searchCoins", Tool: "list_coins", Tag: "coins",
 		Summary:     "Search coins",
-		Description: "Without search parameters all coins, by rank; coins without a rank follow, by id.",
+		Description: "Without search words all coins, by rank; those without one follow, by id.",
 		Params: []query.Param{
 			q,
-			{Name: "symbol", Kind: query.Text, Example: "btc", Doc: "Only coins with exactly this symbol, case-insensitive."},
+			{Name: "symbol", Kind: query.Text, Example: "btc", Doc: "Only coins with exactly this symbol. Case-insensitive."},
 			searchParam, pageParam, limitParam("20", 500),
 			{Name: "sort", Kind: query.Text, Default: "market_cap_rank", Allowed: sorts, Doc: "Sort key."},
 			orderParam("order"), categoryParam,
-			{Name: "has_rates", Kind: query.Flag, Doc: "true: only coins with lending, borrowing or staking yields; false: only coins without."}},
+			{Name: "has_rates", Kind: query.Flag, Doc: "true: only coins with yields; false: only coins without. Of lending, borrowing or staking."},
+			asOfParam},
 		Body: SearchBody{}, ToolBody: SearchToolBody{}, Hot: true, Handle: u.getSearch,
 	}
 }
 
 func orderParam(name string) query.Param {
-	return query.Param{Name: name, Kind: query.Text, Default: "asc", Allowed: []string{"asc", "desc"}, Doc: "Sort direction; unknown values come last."}
+	return query.Param{Name: name, Kind: query.Text, Default: "asc", Allowed: []string{"asc", "desc"}, Doc: "Sort direction. Unknown values come last."}
 }
 
 func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix := u.index(r.Now)
+	ix, x, err := u.foundIn(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
 	s := seek(r.Text("q"), r.Text("search"), r.Text("symbol"), r.Text("category"))
 	by := orderKey{by: r.Text("sort"), desc: r.Text("order") == "desc"}
 	number, limit := r.Integer("page"), r.Integer("limit")
@@ -97,7 +101,6 @@ func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, e
 	if !r.Has("has_rates") {
 		return u.answer(ctx, ix, key, func() any { return list(ix.narrow(ix.order(by), &s), "") })
 	}
-	x := u.ratedAt(r.Now)
 	with := r.Flag("has_rates")
 	if !with {
 		key.d += "\nwithout"
@@ -109,6 +112,15 @@ func (u *Unit) getSearch(ctx context.Context, r *query.Request) (query.Answer, e
 		}
 		return list(found, "")
 	})
+}
+
+// foundIn is what a search looks in: the index, and the rates where it asks whether coins have any.
+func (u *Unit) foundIn(ctx context.Context, r *query.Request) (*index, *rated, error) {
+	if r.Has("has_rates") {
+		return u.ratedOf(ctx, r)
+	}
+	ix, err := u.indexOf(ctx, r)
+	return ix, nil, err
 }
 
 // words joins what was searched for.

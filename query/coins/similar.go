@@ -28,18 +28,18 @@ func (u *Unit) similar() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/{coinId}/similar", ID: "listSimilarCoins", Tool: "similar_coins", Tag: "coins",
 		Summary:     "Coins with similar categories",
-		Description: "By the categories that sources put coins in.",
-		Params:      []query.Param{coinParam, limitParam("10", 50)},
+		Description: "By categories of sources.",
+		Params:      []query.Param{coinParam, limitParam("10", 50), asOfParam},
 		Body:        SimilarBody{}, NotFound: true, MaxAge: coinAge, Hot: true, Handle: u.getSimilar,
 	}
 }
 
 func (u *Unit) getSimilar(ctx context.Context, r *query.Request) (query.Answer, error) {
-	coin, err := u.find(r.Text("coinId"))
+	ix, coin, err := u.findIn(ctx, r, r.Text("coinId"))
 	if err != nil {
 		return query.Answer{}, err
 	}
-	ix, limit := u.index(r.Now), int(r.Integer("limit"))
+	limit := int(r.Integer("limit"))
 	key := key("similar", r)
 	key.a = coin.ID
 	return u.answer(ctx, ix, key, func() any {

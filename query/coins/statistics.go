@@ -3,7 +3,6 @@ package coins
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -93,8 +92,11 @@ func (u *Unit) statisticsAsOf(ctx context.Context, coin views.Named, at time.Tim
 	if err := views.FaultOfParts(unrowed, unpriced); err != nil {
 		return query.Answer{}, query.FaultOfPast(err, at)
 	}
-	i := slices.IndexFunc(snapshot.Coins, func(c *views.CatalogCoin) bool { return c.ID == coin.ID })
-	return u.statisticsOf(snapshot.Coins[i], snapshot, entries[coin.ID], at)
+	then := snapshot.ByID(coin.ID)
+	if then == nil {
+		return query.Answer{}, query.NoCoin(snapshot, coin.ID)
+	}
+	return u.statisticsOf(then, snapshot, entries[coin.ID], at)
 }
 
 // statisticsOf answers of a coin and its price, nil for none, as a snapshot has them at an instant.

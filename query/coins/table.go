@@ -64,7 +64,7 @@ func (u *Unit) table() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/markets", ID: "listCoinMarketTable", Tag: "coins",
 		Summary:     "Market table of all coins that have a price",
-		Description: "Each row is as of the end of the last minute in which it changed. With asOf, the rows and the order that were answered then; search and category, as names and images, are those of now.",
+		Description: "Each row is as of the end of the last minute in which it changed.",
 		Params: []query.Param{
 			pageParam,
 			{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows per page."},

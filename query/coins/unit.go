@@ -125,6 +125,24 @@ func (u *Unit) find(name string) (views.Named, error) {
 	return coin, nil
 }
 
+// findIn is the index that a request asks for, and in it the coin that a name means now.
+func (u *Unit) findIn(ctx context.Context, r *query.Request, name string) (*index, views.Named, error) {
+	now := u.index(r.Now)
+	coin, ok := now.snapshot.Find(name)
+	if !ok {
+		return nil, views.Named{}, query.NoCoin(now.snapshot, name)
+	}
+	ix, err := u.indexOf(ctx, r)
+	if err != nil || !ix.asOf {
+		return now, coin, err
+	}
+	then, ok := ix.snapshot.Naming(name, coin.ID)
+	if !ok {
+		return nil, views.Named{}, query.NoCoin(ix.snapshot, name)
+	}
+	return ix, then, nil
+}
+
 // reserved are the words that paths have where a coin id may be.
 func (u *Unit) reserved() []string {
 	var words []string

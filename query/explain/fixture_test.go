@@ -112,7 +112,7 @@ func newFixture(t testing.TB) *fixture {
 	pegging := stablecoins.New(w.Prices, w.Catalog, past, stablecoins.Served{})
 	w.statistics = pegging.Statistics()
 	currencies := views.NewPastCurrencies(w.Catalog, log, past)
-	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, log, past), past)
+	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, log, past), log, past)
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	naming := symbols.New(w.Catalog, w.Prices, w.Rates, past, schemas.NewSymbolOverrides())
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,

@@ -2,6 +2,7 @@ package globalstats_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -23,10 +24,10 @@ import (
 
 // withRows are the operations in which there is more than the summary: rows of coins, and what sources published of fear and greed.
 var withRows = []string{"/api/v1/global-stats/movers?", "/api/v1/global-stats/movers/1-250?min_volume=0&", "/api/v1/global-stats/movers/all?min_volume=0&limit=2&",
-	"/api/v1/global-stats/fear-greed?", "/api/v1/global-stats/summary?"}
+	"/api/v1/global-stats/fear-greed?", "/api/v1/global-stats/summary?", "/api/v1/global-stats/defi?"}
 
 // Movers, fear and greed, and the overview are made of the summary of a minute, of its rows, and of days that a source publishes, and corrects, at
-// any time. As of an instant each is the one of that instant, byte for byte, of the process that answered and of another that knows what was recorded.
+// any time; the share of coins with categories in the overview of DeFi is made of what sources state of coins. As of an instant each is the one of that instant, byte for byte, of the process that answered and of another that knows what was recorded.
 func TestMoversAndFearGreedAsTheyWereServed(t *testing.T) {
 	random := streamtest.Rand(t)
 	w := newFixture(t)
@@ -36,7 +37,8 @@ func TestMoversAndFearGreedAsTheyWereServed(t *testing.T) {
 	steps := views.NewPriceCache(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,")).Steps()
 	clock := func() time.Time { return w.Now }
 	w.Catalog.RememberBy(clock, steps)
-	w.serve()
+	w.newest.RememberBy(clock, steps)
+	w.serveAll()
 	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	w.Now = begin
 	var b rows.Batch
@@ -64,10 +66,23 @@ func TestMoversAndFearGreedAsTheyWereServed(t *testing.T) {
 		day := begin.Truncate(24*time.Hour).AddDate(0, 0, -random.IntN(3))
 		state(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_FearGreed{FearGreed: &eventsv1.FearGreed{Source: "alternative-me", Value: random.Uint32N(101),
 			EventTime: day.UnixNano(), IngestTime: w.Now.UnixNano()}}})
+		coin := &eventsv1.Coin{Source: "coingecko", SourceId: []string{"bitcoin", "ethereum"}[random.IntN(2)], Part: "list", Symbol: "C", Name: "A coin",
+			ImageUrl: fmt.Sprintf("https://example.com/%d.png", random.IntN(3)), IngestTime: w.Now.UnixNano()}
+		if random.IntN(2) == 0 {
+			coin.Categories = []string{"Layer 1"}
+		}
+		state(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Coin{Coin: coin}})
 		state(&eventsv1.ReferenceRecord{Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: w.Now.UnixNano()}}})
 		w.Catalog.Snapshot() // someone reads it
 	}
 	publish()
+	for index, rec := range []*eventsv1.DefiRecord{{Body: &eventsv1.DefiRecord_Summary{Summary: randomDefi(random, begin)}}, {Body: &eventsv1.DefiRecord_Pulse{Pulse: &eventsv1.Pulse{Now: begin.UnixNano(), Watermark: begin.UnixNano()}}}} {
+		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: begin.UnixNano(), Index: uint32(index)}
+		value, err := rec.MarshalVT()
+		w.Must(err)
+		w.Must(client.ProduceSync(t.Context(), &kgo.Record{Topic: schemas.TopicDefi, Value: value, Timestamp: begin}).FirstErr())
+		w.Must(w.newest.Apply(views.TailRecord{Offset: w.Offset(), Marked: rec}))
+	}
 
 	var answers []querytest.Answered
 	ask := func() {
@@ -133,12 +148,18 @@ func TestMoversAndFearGreedAsTheyWereServed(t *testing.T) {
 	check("the process that answered")
 	w.explainsFearAndGreed(answers)
 
-	w.Catalog = views.NewCatalog(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,"))
-	w.serve()
+	w.Catalog, w.newest = views.NewCatalog(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,")), views.NewDefiStore()
+	w.serveAll()
 	before, err := w.History().MinutesServed(t.Context(), views.MinutesServedSince(w.Now))
 	w.Must(err)
 	w.Catalog.Recall(before)
 	check("another process")
+}
+
+// serveAll answers of the whole market and of DeFi.
+func (w *fixture) serveAll() {
+	w.Serve(append(globalstats.New(w.Catalog, w.served(w.History()), w.History()).Endpoints(),
+		globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, w.log, keptHistory{w.History()}), w.served(w.History()).Coins, w.History()).Endpoints()...))
 }
 
 // explainsFearAndGreed asks for explanations of the index of fear and greed, and of the days of its history, as of when they were answered.

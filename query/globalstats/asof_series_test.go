@@ -44,7 +44,7 @@ func (m *seriesModel) process(remember bool) {
 		m.newest.RememberBy(clock, m.steps)
 	}
 	past := views.NewPastDefi(m.newest, m.log, keptHistory{m.History()})
-	m.Serve(append(globalstats.New(m.Catalog, m.served(m.History()), m.History()).Endpoints(), globalstats.NewDefi(m.Catalog, m.newest, past, m.History()).Endpoints()...))
+	m.Serve(append(globalstats.New(m.Catalog, m.served(m.History()), m.History()).Endpoints(), globalstats.NewDefi(m.Catalog, m.newest, past, m.served(m.History()).Coins, m.History()).Endpoints()...))
 }
 
 // minute has a minute folded: readers get it some seconds after it is in the log, and history has both, one of them at times first.

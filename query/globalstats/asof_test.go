@@ -272,7 +272,7 @@ func TestDefiAsItWasServed(t *testing.T) {
 
 // serveDefi answers of the newest summary and of those before, of which all is kept that was recorded.
 func (w *fixture) serveDefi() {
-	w.Serve(globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, w.log, keptHistory{w.History()}), w.History()).Endpoints())
+	w.Serve(globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, w.log, keptHistory{w.History()}), w.served(w.History()).Coins, w.History()).Endpoints())
 }
 
 // keptHistory has what was served as soon as it is recorded: whoever writes to the store in a test has no ledger.

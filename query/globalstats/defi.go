@@ -2,6 +2,7 @@ package globalstats
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -27,19 +28,23 @@ type Defi struct {
 	catalog *views.Catalog
 	current *views.DefiStore
 	past    *views.PastDefi
-	held    query.ResponseCache[defiVersion, string]
-	series  *series
+	// coins are those of past instants.
+	coins *views.PastCoins
+	// held are answers that are made of a summary alone, overviews those that are made of coins too.
+	held, overviews query.ResponseCache[defiVersion, string]
+	series          *series
 }
 
-// defiVersion is what current answers are made from.
+// defiVersion is what current answers are made from; coins is the version of the catalog's where they are.
 type defiVersion struct {
 	summary *eventsv1.DefiSummary
 	age     query.Age
+	coins   uint64
 }
 
 // NewDefi makes the unit.
-func NewDefi(catalog *views.Catalog, current *views.DefiStore, past *views.PastDefi, history DefiHistory) *Defi {
-	return &Defi{catalog: catalog, current: current, past: past, series: newDefiSeries(history)}
+func NewDefi(catalog *views.Catalog, current *views.DefiStore, past *views.PastDefi, coins *views.PastCoins, history DefiHistory) *Defi {
+	return &Defi{catalog: catalog, current: current, past: past, coins: coins, series: newDefiSeries(history)}
 }
 
 // Endpoints declares what the unit answers.
@@ -64,28 +69,29 @@ var defiAsOfParam = query.AsOfParam("Point in time. The answer that was given th
 // answer gives what encode makes of the newest summary, which is kept until that or its age changes, or of the one that was served at the instant that
 // the request asks for.
 func (d *Defi) answer(ctx context.Context, r *query.Request, name string, encode func(s *eventsv1.DefiSummary, age query.Age) (any, error)) (query.Answer, error) {
-	make := func(s *eventsv1.DefiSummary, age query.Age) (query.Answer, error) {
-		body, err := encode(s, age)
-		if err != nil {
-			return query.Answer{}, err
-		}
-		answer, err := query.Encode(body)
-		answer.Simulated = s.Simulated
-		return answer, err
-	}
 	if at, past := r.Time("asOf"); past {
 		s, err := d.past.At(ctx, at)
 		if err != nil {
 			return query.Answer{}, query.FaultOfPast(err, at)
 		}
-		return make(s, defiAge(s, at))
+		return encodeDefi(s, defiAge(s, at), encode)
 	}
 	s := d.current.Newest()
 	if s == nil {
 		return query.Answer{}, errNoDefi
 	}
 	age := defiAge(s, r.Now)
-	return d.held.Get(defiVersion{s, age}, name, func() (query.Answer, error) { return make(s, age) })
+	return d.held.Get(defiVersion{summary: s, age: age}, name, func() (query.Answer, error) { return encodeDefi(s, age, encode) })
+}
+
+func encodeDefi(s *eventsv1.DefiSummary, age query.Age, encode func(s *eventsv1.DefiSummary, age query.Age) (any, error)) (query.Answer, error) {
+	body, err := encode(s, age)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	answer, err := query.Encode(body)
+	answer.Simulated = s.Simulated
+	return answer, err
 }
 
 var errNoDefi = query.Starting("there is no DeFi data yet")
@@ -106,7 +112,7 @@ type DefiOverview struct {
 	CefiTVL                 float64  `json:"cefiTvl" explain:"defi/cefiTvl" doc:"USD held by exchanges"`
 	DefiMarketCap           *float64 `json:"defiMarketCap,omitempty" explain:"defi/defiMarketCap" doc:"USD; sum over the coins in the DeFi category"`
 	DefiMarketDominance     *float64 `json:"defiMarketDominance,omitempty" explain:"defi/defiMarketDominance" doc:"Percent of the market cap of all coins"`
-	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" explain:"defi/categorizedMarketCap" doc:"Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. Not with asOf"`
+	CategorizedMarketCap    *float64 `json:"categorizedMarketCap,omitempty" explain:"defi/categorizedMarketCap" doc:"Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. With asOf, absent where the coins of then are not kept"`
 	DefiToCefiRatio         *float64 `json:"defiToCefiRatio,omitempty" explain:"defi/defiToCefiRatio" doc:"totalTvl / cefiTvl"`
 	LendingAPY              *float64 `json:"lendingApy,omitempty" explain:"defi/lendingApy" doc:"Percent, weighted by the amount supplied"`
 	StakingAPY              *float64 `json:"stakingApy,omitempty" explain:"defi/stakingApy" doc:"Percent, weighted by the amount staked"`
@@ -129,27 +135,44 @@ func (d *Defi) overview() query.Endpoint {
 const staleRetry = 60
 
 func (d *Defi) getOverview(ctx context.Context, r *query.Request) (query.Answer, error) {
-	at, past := r.Time("asOf")
-	if !past && d.current.Newest() == nil {
+	if _, past := r.Time("asOf"); past {
+		return d.answer(ctx, r, "overview", func(s *eventsv1.DefiSummary, age query.Age) (any, error) { return d.overviewAsOf(ctx, r, s, age) })
+	}
+	s := d.current.Newest()
+	if s == nil {
 		return query.Answer{}, errStaleDefi
 	}
-	return d.answer(ctx, r, "overview", func(s *eventsv1.DefiSummary, age query.Age) (any, error) {
-		body := DefiBody{DefiOverview{
-			TotalTVL: s.TotalTvl, TotalTVLWithDoubleCount: s.TotalTvlWithDoubleCount, LendingTVL: s.LendingTvl, StakingTVL: s.StakingTvl,
-			BorrowingTVL: s.BorrowingTvl, CefiTVL: s.CefiTvl, DefiMarketCap: s.DefiMarketCap, DefiMarketDominance: s.DefiMarketDominance,
-			DefiToCefiRatio: s.DefiToCefiRatio, LendingAPY: s.LendingRates.Weighted, StakingAPY: s.StakingRates.Weighted,
-			BorrowAPY: s.BorrowingRates.Weighted, ProtocolCount: s.ProtocolCount, Timestamp: seconds(s.Time),
-		}, age.Meta()}
-		switch {
-		case past && age.Critical:
-			return nil, query.NotFound("the DeFi data of %s was older than two hours, which was an error then", query.FormatTime(at.UnixNano()))
-		case age.Critical:
-			return nil, errStaleDefi
-		case !past: // of which coins the categories were known then is not recorded
-			body.Data.CategorizedMarketCap = views.CategorizedShare(d.catalog.Snapshot().Coins)
-		}
-		return body, nil
+	age, coins := defiAge(s, r.Now), d.catalog.Snapshot()
+	return d.overviews.Get(defiVersion{s, age, coins.CoinsVersion}, "overview", func() (query.Answer, error) {
+		return encodeDefi(s, age, func(s *eventsv1.DefiSummary, age query.Age) (any, error) {
+			if age.Critical {
+				return nil, errStaleDefi
+			}
+			return overviewOf(s, age, views.CategorizedShare(coins.Coins)), nil
+		})
 	})
+}
+
+// overviewAsOf is the overview of the summary that was served at the instant that a request asks for.
+func (d *Defi) overviewAsOf(ctx context.Context, r *query.Request, s *eventsv1.DefiSummary, age query.Age) (any, error) {
+	at, _ := r.Time("asOf")
+	if age.Critical {
+		return nil, query.NotFound("the DeFi data of %s was older than two hours, which was an error then", query.FormatTime(at.UnixNano()))
+	}
+	categorized, err := d.coins.CategorizedShare(ctx, at)
+	if aged := (*views.AgedOutError)(nil); errors.As(err, &aged) { // the summary reaches further back
+		err = nil
+	}
+	return overviewOf(s, age, categorized), query.FaultOfPast(err, at)
+}
+
+func overviewOf(s *eventsv1.DefiSummary, age query.Age, categorized *float64) DefiBody {
+	return DefiBody{DefiOverview{
+		TotalTVL: s.TotalTvl, TotalTVLWithDoubleCount: s.TotalTvlWithDoubleCount, LendingTVL: s.LendingTvl, StakingTVL: s.StakingTvl,
+		BorrowingTVL: s.BorrowingTvl, CefiTVL: s.CefiTvl, DefiMarketCap: s.DefiMarketCap, DefiMarketDominance: s.DefiMarketDominance,
+		CategorizedMarketCap: categorized, DefiToCefiRatio: s.DefiToCefiRatio, LendingAPY: s.LendingRates.Weighted, StakingAPY: s.StakingRates.Weighted,
+		BorrowAPY: s.BorrowingRates.Weighted, ProtocolCount: s.ProtocolCount, Timestamp: seconds(s.Time),
+	}, age.Meta()}
 }
 
 var errStaleDefi = &query.Error{

@@ -52,10 +52,10 @@ func (s watched) FearGreedHistory(ctx context.Context, from, to time.Time) ([]*e
 // served is what the past is made of that a store, and the log, have.
 func (w *fixture) served(store interface {
 	views.ServedHistory
-	views.FiguresHistory
+	views.CoinsHistory
 	views.SourcesHistory
 }) globalstats.Served {
-	return globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, w.log, store), Coins: views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, w.log, store), store),
+	return globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, w.log, store), Coins: views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, w.log, store), w.log, store),
 		Sources: views.NewPastCurrencies(w.Catalog, w.log, store)}
 }
 
@@ -64,7 +64,7 @@ func newFixture(t testing.TB) *fixture {
 	store := &watched{w: w}
 	w.newest = views.NewDefiStore()
 	w.unit = globalstats.New(w.Catalog, w.served(store), store)
-	w.defi = globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, nil, store), store)
+	w.defi = globalstats.NewDefi(w.Catalog, w.newest, views.NewPastDefi(w.newest, nil, store), w.served(store).Coins, store)
 	w.Lines["store"] = func([]string) { // opens one: what is published from now on is kept
 		w.Open(enginetest.Migrated(t))
 		store.Reader = w.History()

@@ -58,7 +58,7 @@ func newFixture(t testing.TB) *fixture {
 	candles := views.NewCandles(w.Prices, w.History())
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
 	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator's override: none of the coins
-	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, nil, w.History()), w.History())
+	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, nil, w.History()), nil, w.History())
 	var endpoints []query.Endpoint
 	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{

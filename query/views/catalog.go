@@ -61,7 +61,8 @@ type facts struct {
 	answers     map[string][]*eventsv1.Fetch
 	read        map[string]int64
 	overrides   []*eventsv1.SymbolOverride
-	changed     bool
+	// changed means that any of them is new, noticed that a notice is.
+	changed, noticed bool
 }
 
 // FiatID names the rate of a currency by a source.
@@ -74,7 +75,7 @@ type Snapshot struct {
 	Time, SourcesTime int64
 	// Coins by rank; those without one follow, first those that our table ranks, then by id.
 	Coins []*CatalogCoin
-	// CoinsVersion grows whenever Coins is another: what was made from the same is still right.
+	// CoinsVersion grows whenever Coins, or a notice, is another: what was made from the same is still right.
 	CoinsVersion uint64
 	// Simulated means that a source or a row invents what it reports.
 	Simulated bool
@@ -159,7 +160,7 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	case *eventsv1.ReferenceRecord_FearGreed:
 		c.facts.fearGreed[b.FearGreed.EventTime] = b.FearGreed
 	case *eventsv1.ReferenceRecord_Notice:
-		c.facts.notices[b.Notice.Source] = b.Notice
+		c.notice(b.Notice)
 	case *eventsv1.ReferenceRecord_Fetch:
 		c.facts.fetches[b.Fetch.Source] = b.Fetch
 		if b.Fetch.Error == "" {
@@ -171,6 +172,12 @@ func (c *Catalog) ApplyReference(rec stream.TailRecord) error {
 	}
 	c.facts.changed = true
 	return nil
+}
+
+// notice notes who a source is.
+func (c *Catalog) notice(notice *eventsv1.SourceNotice) {
+	c.facts.notices[notice.Source] = notice
+	c.facts.changed, c.facts.noticed = true, true
 }
 
 // keptAnswers bounds the answers of a source that are kept: those of a round, of most sources.
@@ -310,6 +317,10 @@ func (c *Catalog) build() *Snapshot {
 			next.Simulated = next.Simulated || notice.Simulated
 		}
 	}
+	if c.facts.noticed {
+		c.facts.noticed = false
+		next.CoinsVersion++
+	}
 	c.sources.note(c.clock)
 	return next
 }
@@ -326,12 +337,21 @@ func (c *Catalog) rebuild(next *Snapshot) {
 			c.coins[id] = c.describe(id)
 		}
 	}
+	for _, touched := range []map[string]bool{c.changed, c.moved} {
+		for id := range touched {
+			if coin := c.coins[id]; coin != nil && !coin.known() {
+				delete(c.coins, id)
+			}
+		}
+	}
 	clear(c.changed)
 	clear(c.moved)
 	next.CoinsVersion++
 	all := make([]*CatalogCoin, 0, len(c.coins))
 	for _, before := range next.Coins { // nearly in order
-		all = append(all, c.coins[before.ID])
+		if coin := c.coins[before.ID]; coin != nil {
+			all = append(all, coin)
+		}
 	}
 	if len(all) < len(c.coins) {
 		for id, coin := range c.coins {
@@ -340,27 +360,32 @@ func (c *Catalog) rebuild(next *Snapshot) {
 			}
 		}
 	}
-	next.Simulated = next.Simulated || slices.ContainsFunc(all, func(coin *CatalogCoin) bool { return coin.Market.GetSimulated() })
+	next.arrange(all, c.table)
+}
+
+// arrange makes coins those of a snapshot: by rank, and to be found by id and symbol.
+func (s *Snapshot) arrange(all []*CatalogCoin, table *schemas.CoinTable) {
+	s.Simulated = s.Simulated || slices.ContainsFunc(all, func(coin *CatalogCoin) bool { return coin.Market.GetSimulated() })
 	slices.SortFunc(all, byRank)
-	next.Coins = all
-	next.byID, next.bySymbol = make(map[string]*CatalogCoin, len(all)), make(map[string][]*CatalogCoin, len(all))
+	s.Coins = all
+	s.byID, s.bySymbol = make(map[string]*CatalogCoin, len(all)), make(map[string][]*CatalogCoin, len(all))
 	// One array holds all the short lists of bySymbol: a list of its own for each of 20,000 symbols is what a
 	// rebuild would spend most on.
 	alone := slices.Clone(all)
 	for i, coin := range all {
-		next.byID[coin.ID] = coin
-		if with := next.bySymbol[coin.Symbol]; with != nil {
-			next.bySymbol[coin.Symbol] = append(with, coin)
+		s.byID[coin.ID] = coin
+		if with := s.bySymbol[coin.Symbol]; with != nil {
+			s.bySymbol[coin.Symbol] = append(with, coin)
 		} else {
-			next.bySymbol[coin.Symbol] = alone[i : i+1 : i+1]
+			s.bySymbol[coin.Symbol] = alone[i : i+1 : i+1]
 		}
 	}
-	for alias, own := range c.table.Aliases() {
-		if coin := next.byID[own.ID]; coin.Symbol != alias {
-			next.bySymbol[alias] = append(slices.Clip(next.bySymbol[alias]), coin)
+	for alias, own := range table.Aliases() {
+		if coin := s.byID[own.ID]; coin.Symbol != alias {
+			s.bySymbol[alias] = append(slices.Clip(s.bySymbol[alias]), coin)
 		}
 	}
-	for _, with := range next.bySymbol {
+	for _, with := range s.bySymbol {
 		if len(with) > 1 {
 			slices.SortStableFunc(with, bySize)
 		}

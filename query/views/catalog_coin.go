@@ -37,7 +37,11 @@ type CatalogCoin struct {
 	// Own is the coin's row of our own table, whose coins venues are read for; its Rank is 0 for a coin that is not in it, and
 	// orders coins that have no rank yet.
 	Own schemas.Coin
+	// stated are its names but those of its row, which count where nobody else has any.
+	stated names
 }
+
+type names struct{ symbol, name string }
 
 // Fold writes a text as searches compare it.
 func Fold(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
@@ -66,10 +70,16 @@ func rankLast(a, b int) int { return cmp.Compare(uint(a)-1, uint(b)-1) }
 func (c *CatalogCoin) withRow(row measuredRow) *CatalogCoin {
 	next := *c
 	next.setRow(row)
-	if next.Symbol == "" || next.Name == "" {
+	if next.stated.symbol == "" || next.stated.name == "" {
 		next.nameByRow()
 	}
 	return &next
+}
+
+// known means that anybody but a row names the coin, or that it has a row: one that only rows name is gone with its price, so that what is known does not
+// depend on how long ago the process was started.
+func (c *CatalogCoin) known() bool {
+	return c.Market != nil || c.Own.Rank > 0 || c.stated != names{}
 }
 
 func (c *CatalogCoin) setRow(row measuredRow) {
@@ -132,15 +142,14 @@ func (c *Catalog) describe(id string) *CatalogCoin {
 			coin.Platforms = reported.GetPlatforms()
 		}
 	}
+	coin.stated = names{coin.Symbol, coin.Name}
 	coin.nameByRow()
 	return coin
 }
 
 // nameByRow has a coin that nobody else names named by its row, and what it is searched by follow its names.
 func (c *CatalogCoin) nameByRow() {
-	if c.Market != nil {
-		c.Symbol, c.Name = cmp.Or(c.Symbol, c.Market.Symbol), cmp.Or(c.Name, c.Market.Name)
-	}
+	c.Symbol, c.Name = cmp.Or(c.stated.symbol, c.Market.GetSymbol()), cmp.Or(c.stated.name, c.Market.GetName())
 	c.Folded = Fold(c.Name) + "\n" + Fold(c.Symbol) + "\n" + c.ID
 }
 

@@ -62,7 +62,7 @@ func NewPastDefi(current *DefiStore, log PastLog, history ServedHistory) *PastDe
 		made: func() (func(stream.TailRecord) error, func() *eventsv1.DefiSummary) {
 			store := NewDefiStore()
 			return store.Apply, store.Newest
-		}, held: newPastViews[int64, *eventsv1.DefiSummary]()}}
+		}, held: newPastViews[int64, *eventsv1.DefiSummary](pastHeld)}}
 }
 
 // At returns the summary that was served at an instant. It fails as PastYields does.

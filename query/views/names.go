@@ -49,6 +49,23 @@ func (s *Snapshot) Find(name string) (Named, bool) {
 	return Named{with[0], others}, true
 }
 
+// Naming is the coin with an id, and what else a name could mean: for a name that means that coin elsewhere.
+func (s *Snapshot) Naming(name, id string) (Named, bool) {
+	coin := s.byID[id]
+	if coin == nil {
+		return Named{}, false
+	}
+	named, ok := s.Find(name)
+	switch {
+	case !ok:
+		return Named{coin, nil}, true
+	case named.CatalogCoin == coin:
+		return named, true
+	}
+	others := slices.DeleteFunc(slices.Clone(named.Others), func(c *CatalogCoin) bool { return c == coin })
+	return Named{coin, append([]*CatalogCoin{named.CatalogCoin}, others...)}, true
+}
+
 // nearFrom is how long names are at least, in bytes of letters and digits, of which one may be taken for another one with a slip in it: shorter ones are one
 // slip away from many.
 const nearFrom = 4

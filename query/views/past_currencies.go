@@ -13,14 +13,14 @@ import (
 	"github.com/marketlog/marketlog/stream"
 )
 
-// servedSources remembers from which instant of the query's clock on answers of currencies were made of which records of the sources.
+// servedSources remembers from which instant of the query's clock on answers of currencies, and of coins, were made of which records of the sources.
 type servedSources struct {
 	clock func() time.Time // nil: nothing is remembered
 	steps *ServedSteps     // nil: nothing is recorded
-	// first and last are the offsets of what was read, last of what counts for currencies, stablecoins, and fear and greed; known means that anything was read. Who takes
-	// records holds the catalog's mutex.
-	first, last int64
-	known       bool
+	// first and last are the offsets of what was read, last of what counts for currencies, stablecoins, and fear and greed, coins one more than that of what counts for
+	// coins; known means that anything was read. Who takes records holds the catalog's mutex.
+	first, last, coins int64
+	known              bool
 	// fixing are the sources of rates.
 	fixing map[string]bool
 	mu     sync.Mutex
@@ -30,7 +30,7 @@ type servedSources struct {
 // take notes a record that was read.
 func (s *servedSources) take(offset int64, rec *eventsv1.ReferenceRecord) {
 	if !s.known {
-		s.known, s.first, s.last, s.fixing = true, offset, offset, map[string]bool{}
+		s.known, s.first, s.last, s.coins, s.fixing = true, offset, offset, offset+1, map[string]bool{}
 	}
 	if fixing := rec.GetFixing(); fixing != nil {
 		s.fixing[fixing.Source] = true
@@ -38,6 +38,9 @@ func (s *servedSources) take(offset int64, rec *eventsv1.ReferenceRecord) {
 	// Requests to sources of all else change nothing, and are most of them.
 	if rec.GetFixing() != nil || rec.GetNotice() != nil || rec.GetStablecoin() != nil || rec.GetFearGreed() != nil || s.fixing[rec.GetFetch().GetSource()] {
 		s.last = offset
+	}
+	if countsForCoins(rec) {
+		s.coins = offset + 1
 	}
 }
 
@@ -48,11 +51,11 @@ func (s *servedSources) note(clock int64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.list); n > 0 && s.list[n-1].value.Last == s.last && s.list[n-1].value.Clock == clock {
+	if n := len(s.list); n > 0 && s.list[n-1].value.Last == s.last && s.list[n-1].value.Coins == s.coins && s.list[n-1].value.Clock == clock {
 		return
 	}
 	now := s.clock().UnixNano()
-	read := &eventsv1.ServedSources{First: s.first, Last: s.last, Clock: clock}
+	read := &eventsv1.ServedSources{First: s.first, Last: s.last, Coins: s.coins, Clock: clock}
 	if s.steps != nil {
 		s.steps.readSources(now, read)
 	}
@@ -94,7 +97,7 @@ type PastCurrencies struct {
 
 // NewPastCurrencies reads them from the log, by what a catalog of what is current remembers and history has recorded.
 func NewPastCurrencies(current *Catalog, log SourcesLog, history SourcesHistory) *PastCurrencies {
-	return &PastCurrencies{current: &current.sources, coins: current.table, log: log, history: history, held: newPastViews[[2]int64, *Snapshot]()}
+	return &PastCurrencies{current: &current.sources, coins: current.table, log: log, history: history, held: newPastViews[[2]int64, *Snapshot](pastHeld)}
 }
 
 // At returns a snapshot of an instant that has what sources stated of currencies, of stablecoins and of fear and greed, and nothing else. It fails with an *AgedOutError where it is

@@ -68,8 +68,9 @@ type pastViews[K comparable, V any] struct {
 	// making joins those who ask for the same view; turn is had by who reads the log.
 	making singleflight.Group
 	turn   chan struct{}
+	most   int
 	mu     sync.Mutex
-	list   []pastView[K, V] // the one asked for last first
+	list   []pastView[K, V] // the one asked for last first, most of them
 }
 
 type pastView[K comparable, V any] struct {
@@ -77,8 +78,8 @@ type pastView[K comparable, V any] struct {
 	value V
 }
 
-func newPastViews[K comparable, V any]() *pastViews[K, V] {
-	return &pastViews[K, V]{turn: make(chan struct{}, 1)}
+func newPastViews[K comparable, V any](most int) *pastViews[K, V] {
+	return &pastViews[K, V]{turn: make(chan struct{}, 1), most: most}
 }
 
 // get returns the view with a key, which make makes where it is not held: one at a time, and to its end even if nobody waits for it any more,
@@ -102,7 +103,7 @@ func (p *pastViews[K, V]) get(ctx context.Context, key K, make func(context.Cont
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.list = append([]pastView[K, V]{{key, value}}, p.list[:min(len(p.list), pastHeld-1)]...)
+		p.list = append([]pastView[K, V]{{key, value}}, p.list[:min(len(p.list), p.most-1)]...)
 		return value, nil
 	})
 	select {
@@ -264,7 +265,7 @@ func NewPastYields(current *YieldStore, log PastLog, history ServedHistory) *Pas
 		made: func() (func(stream.TailRecord) error, func() *RateSnapshot) {
 			store := NewYieldStore()
 			return store.Apply, func() *RateSnapshot { store.Settle(); return store.Snapshot() }
-		}, held: newPastViews[int64, *RateSnapshot]()}}
+		}, held: newPastViews[int64, *RateSnapshot](pastHeld)}}
 }
 
 // At returns the rates that counted at an instant. It fails with an *AgedOutError where the minute that was served is not recorded or not in
@@ -324,7 +325,7 @@ func NewPastRows(current *Catalog, log PastLog, history ServedHistory) *PastRows
 				made.rows[row.CoinId] = pastRow{row.Rank, encoded}
 				return err
 			}, func() *MinuteRows { return made }
-		}, held: newPastViews[int64, *MinuteRows]()}}
+		}, held: newPastViews[int64, *MinuteRows](pastHeld)}}
 }
 
 // rowsInstead is what reaches further back than rows as they were.
@@ -367,7 +368,7 @@ func NewPastSummaries(current *Catalog, log PastLog, history ServedHistory) *Pas
 				}
 				return nil
 			}, func() *eventsv1.Summary { return newest }
-		}, held: newPastViews[int64, *eventsv1.Summary]()}}
+		}, held: newPastViews[int64, *eventsv1.Summary](pastHeld)}}
 }
 
 // summaryWritten is more than what lies between the minute of a summary and the end of that minute in the log.

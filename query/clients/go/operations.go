@@ -130,6 +130,8 @@ func (c *Client) GetChartCurrent(ctx context.Context, coinID string, options *Ge
 
 // GetCoinOptions is what GetCoin may be asked. What is zero is not sent.
 type GetCoinOptions struct {
+	// Point in time. The answer that was given then. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -143,12 +145,15 @@ func (c *Client) GetCoin(ctx context.Context, coinID string, options *GetCoinOpt
 	asked := call{method: "GET", path: "/api/v1/coins/{coinId}"}
 	o := given(options)
 	asked.at("coinId", coinID)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsCoinBody](ctx, c, asked)
 }
 
 // GetCoinByIDOptions is what GetCoinByID may be asked. What is zero is not sent.
 type GetCoinByIDOptions struct {
+	// Point in time. The answer that was given then. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -162,6 +167,7 @@ func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByI
 	asked := call{method: "GET", path: "/api/v1/coins/by-id/{id}"}
 	o := given(options)
 	asked.at("id", id)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsCoinBody](ctx, c, asked)
 }
@@ -198,7 +204,7 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 
 // GetCoinMarketDataOptions is what GetCoinMarketData may be asked. What is zero is not sent.
 type GetCoinMarketDataOptions struct {
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	// Point in time. The answer that was given then. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -220,10 +226,18 @@ func (c *Client) GetCoinMarketData(ctx context.Context, coinID string, options *
 	return ask[api.CoinsStatisticsBody](ctx, c, asked)
 }
 
+// GetCoinStatsOptions is what GetCoinStats may be asked. What is zero is not sent.
+type GetCoinStatsOptions struct {
+	// Point in time. The answer that was given then. Default: now.
+	AsOf time.Time
+}
+
 // GetCoinStats asks GET /api/v1/coins/stats. Number of known coins. Counts the coins of our own table and those that sources report,
 // and how many of them have a price, a market cap and details.
-func (c *Client) GetCoinStats(ctx context.Context) (*api.CoinsStatsBody, error) {
+func (c *Client) GetCoinStats(ctx context.Context, options *GetCoinStatsOptions) (*api.CoinsStatsBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/stats"}
+	o := given(options)
+	asked.with("asOf", o.AsOf)
 	return ask[api.CoinsStatsBody](ctx, c, asked)
 }
 
@@ -961,6 +975,8 @@ func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListCh
 
 // ListCoinCategoriesOptions is what ListCoinCategories may be asked. What is zero is not sent.
 type ListCoinCategoriesOptions struct {
+	// Point in time. The answer that was given then. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -971,13 +987,14 @@ type ListCoinCategoriesOptions struct {
 func (c *Client) ListCoinCategories(ctx context.Context, options *ListCoinCategoriesOptions) (*api.CoinsCategoriesBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/categories"}
 	o := given(options)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsCategoriesBody](ctx, c, asked)
 }
 
 // ListCoinMarketTableOptions is what ListCoinMarketTable may be asked. What is zero is not sent.
 type ListCoinMarketTableOptions struct {
-	// Page number, from 1. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
+	// Page number. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Page int64
 	// Rows per page. At most 250; greater values are lowered to it, and Meta.Clamped is set.
 	PerPage int64
@@ -986,13 +1003,13 @@ type ListCoinMarketTableOptions struct {
 	// Sort key. One of market_cap_rank, market_cap, current_price, total_volume, name, symbol, price_change_percentage_1h,
 	// price_change_percentage_24h, price_change_percentage_7d, price_change_percentage_30d.
 	Order string
-	// Sort direction; unknown values come last. One of asc, desc.
+	// Sort direction. Unknown values come last. One of asc, desc.
 	OrderDir string
-	// Only coins of this category, by id or name.
+	// Only coins of this category. By id or name.
 	Category string
-	// Only coins whose name, symbol or id contains this text, case-insensitive.
+	// Only coins whose name, symbol or id contains this text. Case-insensitive.
 	Search string
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	// Point in time. The answer that was given then. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -1000,8 +1017,7 @@ type ListCoinMarketTableOptions struct {
 }
 
 // ListCoinMarketTable asks GET /api/v1/coins/markets. Market table of all coins that have a price. Each row is as of the end of the
-// last minute in which it changed. With AsOf, the rows and the order that were answered then; search and category, as names and
-// images, are those of now.
+// last minute in which it changed.
 func (c *Client) ListCoinMarketTable(ctx context.Context, options *ListCoinMarketTableOptions) (*api.CoinsTableBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/markets"}
 	o := given(options)
@@ -1036,7 +1052,7 @@ func (c *Client) IterCoinMarketTable(ctx context.Context, options *ListCoinMarke
 type ListCoinMarketsOptions struct {
 	// Maximum number of rows. At most 200; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names of coins are those of now. Default: now.
+	// Point in time. The answer that was given then. Default: now.
 	AsOf time.Time
 }
 
@@ -1054,14 +1070,22 @@ func (c *Client) ListCoinMarkets(ctx context.Context, coinID string, options *Li
 	return ask[api.CoinsMarketsBody](ctx, c, asked)
 }
 
+// ListCoinNetworksOptions is what ListCoinNetworks may be asked. What is zero is not sent.
+type ListCoinNetworksOptions struct {
+	// Point in time. The answer that was given then. Default: now.
+	AsOf time.Time
+}
+
 // ListCoinNetworks asks GET /api/v1/coins/{coinId}/networks. Platforms a coin is issued on, with contract addresses. As listed by
 // the source that describes the coin, sorted by platform. The list is also empty if no source names a platform.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
-func (c *Client) ListCoinNetworks(ctx context.Context, coinID string) (*api.CoinsNetworksBody, error) {
+func (c *Client) ListCoinNetworks(ctx context.Context, coinID string, options *ListCoinNetworksOptions) (*api.CoinsNetworksBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/{coinId}/networks"}
+	o := given(options)
 	asked.at("coinId", coinID)
+	asked.with("asOf", o.AsOf)
 	return ask[api.CoinsNetworksBody](ctx, c, asked)
 }
 
@@ -1069,6 +1093,8 @@ func (c *Client) ListCoinNetworks(ctx context.Context, coinID string) (*api.Coin
 type ListCoinSlugsOptions struct {
 	// Only the featured coins, at most 100.
 	Featured bool
+	// Point in time. The answer that was given then. Default: now.
+	AsOf time.Time
 }
 
 // ListCoinSlugs asks GET /api/v1/coins/slugs. Ids of all coins. By rank; coins without a market cap, also those without a price,
@@ -1077,16 +1103,17 @@ func (c *Client) ListCoinSlugs(ctx context.Context, options *ListCoinSlugsOption
 	asked := call{method: "GET", path: "/api/v1/coins/slugs"}
 	o := given(options)
 	asked.with("featured", o.Featured)
+	asked.with("asOf", o.AsOf)
 	return ask[api.CoinsSlugsBody](ctx, c, asked)
 }
 
 // ListCoinsWithRatesOptions is what ListCoinsWithRates may be asked. What is zero is not sent.
 type ListCoinsWithRatesOptions struct {
-	// Category of the coins, by id or name; with AsOf, the coins that it has now.
+	// Category of the coins, by id or name.
 	CoinCategory string
 	// Maximum number of rows. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	// Point in time. The answer that was given then. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -1219,7 +1246,7 @@ func (c *Client) IterEarnProducts(ctx context.Context, options *ListEarnProducts
 type ListFeaturedCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	// Point in time. The answer that was given then. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -1402,6 +1429,8 @@ func (c *Client) IterRates(ctx context.Context, options *ListRatesOptions) iter.
 type ListRecentCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The answer that was given then, with first prices that had been published for a minute. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1413,6 +1442,7 @@ func (c *Client) ListRecentCoins(ctx context.Context, options *ListRecentCoinsOp
 	asked := call{method: "GET", path: "/api/v1/coins/recent"}
 	o := given(options)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsRecentBody](ctx, c, asked)
 }
@@ -1455,13 +1485,14 @@ func (c *Client) ListRestatements(ctx context.Context, options *ListRestatements
 type ListSimilarCoinsOptions struct {
 	// Maximum number of rows. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
+	// Point in time. The answer that was given then. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// ListSimilarCoins asks GET /api/v1/coins/{coinId}/similar. Coins with similar categories. By the categories that sources put coins
-// in.
+// ListSimilarCoins asks GET /api/v1/coins/{coinId}/similar. Coins with similar categories. By categories of sources.
 //
 // coinID: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our
 // venues trade always means that coin, and the prefix `id:` forces an id.
@@ -1470,6 +1501,7 @@ func (c *Client) ListSimilarCoins(ctx context.Context, coinID string, options *L
 	o := given(options)
 	asked.at("coinId", coinID)
 	asked.with("limit", o.Limit)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsSimilarBody](ctx, c, asked)
 }
@@ -1537,7 +1569,7 @@ func (c *Client) IterSymbolMappings(ctx context.Context, options *ListSymbolMapp
 type ListTopCoinsOptions struct {
 	// Maximum number of rows. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	// Point in time. The answer that was given then. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -1558,7 +1590,7 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 type ListTrendingCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Names and images are those of now. Default: now.
+	// Point in time. The answer that was given then. Default: now.
 	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
@@ -1631,31 +1663,32 @@ func (c *Client) ResolveSymbols(ctx context.Context, symbols []string, options *
 
 // SearchCoinsOptions is what SearchCoins may be asked. What is zero is not sent.
 type SearchCoinsOptions struct {
-	// Only coins whose name, symbol or id contains this text, case-insensitive.
+	// Only coins whose name, symbol or id contains this text. Case-insensitive.
 	Q string
-	// Only coins with exactly this symbol, case-insensitive.
+	// Only coins with exactly this symbol. Case-insensitive.
 	Symbol string
-	// Only coins whose name, symbol or id contains this text, case-insensitive.
+	// Only coins whose name, symbol or id contains this text. Case-insensitive.
 	Search string
-	// Page number, from 1. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
+	// Page number. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Page int64
 	// Maximum number of rows. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
 	// Sort key. One of market_cap_rank, name, symbol.
 	Sort string
-	// Sort direction; unknown values come last. One of asc, desc.
+	// Sort direction. Unknown values come last. One of asc, desc.
 	Order string
-	// Only coins of this category, by id or name.
+	// Only coins of this category. By id or name.
 	Category string
-	// true: only coins with lending, borrowing or staking yields; false: only coins without.
+	// true: only coins with yields; false: only coins without. Of lending, borrowing or staking.
 	HasRates bool
+	// Point in time. The answer that was given then. Default: now.
+	AsOf time.Time
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
 }
 
-// SearchCoins asks GET /api/v1/coins. Search coins. Without search parameters all coins, by rank; coins without a rank follow, by
-// id.
+// SearchCoins asks GET /api/v1/coins. Search coins. Without search words all coins, by rank; those without one follow, by id.
 func (c *Client) SearchCoins(ctx context.Context, options *SearchCoinsOptions) (*api.CoinsSearchBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins"}
 	o := given(options)
@@ -1668,6 +1701,7 @@ func (c *Client) SearchCoins(ctx context.Context, options *SearchCoinsOptions) (
 	asked.with("order", o.Order)
 	asked.with("category", o.Category)
 	asked.with("has_rates", o.HasRates)
+	asked.with("asOf", o.AsOf)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsSearchBody](ctx, c, asked)
 }

@@ -1759,7 +1759,8 @@ type GlobalstatsDefiOverview struct {
 	// USD borrowed from all protocols
 	BorrowingTvl float64 `json:"borrowingTvl"`
 	// Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a
-	// first start this grows, and DefiMarketCap and DefiMarketDominance grow with it. Not with AsOf
+	// first start this grows, and DefiMarketCap and DefiMarketDominance grow with it. With AsOf, absent where the coins of then are not
+	// kept
 	CategorizedMarketCap *float64 `json:"categorizedMarketCap,omitzero"`
 	// USD held by exchanges
 	CefiTvl float64 `json:"cefiTvl"`

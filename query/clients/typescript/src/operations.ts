@@ -76,20 +76,24 @@ export abstract class Operations {
   getCoin(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.CoinsCoinBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}", query: ["asOf", "explain"] }, asked)
   }
 
   /** Details of a coin, by id only. As getCoin, but a symbol is not accepted. It also finds coins whose id equals a fixed path segment. */
   getCoinByID(asked: {
     /** Coin id, case-insensitive; also one that equals a fixed path segment. */
     id: string
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.CoinsCoinBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/by-id/{id}", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/by-id/{id}", query: ["asOf", "explain"] }, asked)
   }
 
   /** Price history of a coin. Hourly closing prices for up to 7 days, daily ones beyond. */
@@ -112,7 +116,7 @@ export abstract class Operations {
   getCoinMarketData(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -121,8 +125,11 @@ export abstract class Operations {
   }
 
   /** Number of known coins. Counts the coins of our own table and those that sources report, and how many of them have a price, a market cap and details. */
-  getCoinStats(): Promise<types.CoinsStatsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/stats" }, {})
+  getCoinStats(asked: {
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
+  } = {}): Promise<types.CoinsStatsBody> {
+    return this.ask({ method: "GET", path: "/api/v1/coins/stats", query: ["asOf"] }, asked)
   }
 
   /** DeFi borrowing: debt, collateral and rates, current or as of a past time. All of DefiLlama's protocols with borrowed amounts, exchanges left out, and rates of protocols on chains that were reported within the last two hours. Rates of a protocol or coin are weighted by the debt, where known. */
@@ -515,15 +522,17 @@ export abstract class Operations {
 
   /** Categories of coins. Names are those of the sources that describe the coins; a coin counts in each of its categories. Sums are over the coins whose value is known. */
   listCoinCategories(asked: {
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.CoinsCategoriesBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/categories", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/categories", query: ["asOf", "explain"] }, asked)
   }
 
-  /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With asOf, the rows and the order that were answered then; search and category, as names and images, are those of now. */
+  /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. */
   listCoinMarketTable(asked: {
-    /** Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
+    /** Page number. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     page?: number
     /** Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set. */
     per_page?: number
@@ -531,13 +540,13 @@ export abstract class Operations {
     sparkline?: boolean
     /** Sort key. */
     order?: "market_cap_rank" | "market_cap" | "current_price" | "total_volume" | "name" | "symbol" | "price_change_percentage_1h" | "price_change_percentage_24h" | "price_change_percentage_7d" | "price_change_percentage_30d"
-    /** Sort direction; unknown values come last. */
+    /** Sort direction. Unknown values come last. */
     order_dir?: "asc" | "desc"
-    /** Only coins of this category, by id or name. */
+    /** Only coins of this category. By id or name. */
     category?: string
-    /** Only coins whose name, symbol or id contains this text, case-insensitive. */
+    /** Only coins whose name, symbol or id contains this text. Case-insensitive. */
     search?: string
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -545,7 +554,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/markets", query: ["page", "per_page", "sparkline", "order", "order_dir", "category", "search", "asOf", "explain"] }, asked)
   }
 
-  /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With asOf, the rows and the order that were answered then; search and category, as names and images, are those of now. All pages, a row at a time; per_page is how long a page is. */
+  /** Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. All pages, a row at a time; per_page is how long a page is. */
   iterCoinMarketTable(asked: {
     /** Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set. */
     per_page?: number
@@ -553,13 +562,13 @@ export abstract class Operations {
     sparkline?: boolean
     /** Sort key. */
     order?: "market_cap_rank" | "market_cap" | "current_price" | "total_volume" | "name" | "symbol" | "price_change_percentage_1h" | "price_change_percentage_24h" | "price_change_percentage_7d" | "price_change_percentage_30d"
-    /** Sort direction; unknown values come last. */
+    /** Sort direction. Unknown values come last. */
     order_dir?: "asc" | "desc"
-    /** Only coins of this category, by id or name. */
+    /** Only coins of this category. By id or name. */
     category?: string
-    /** Only coins whose name, symbol or id contains this text, case-insensitive. */
+    /** Only coins whose name, symbol or id contains this text. Case-insensitive. */
     search?: string
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -573,7 +582,7 @@ export abstract class Operations {
     coinId: string
     /** Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
   }): Promise<types.CoinsMarketsBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/markets", query: ["limit", "asOf"] }, asked)
@@ -583,27 +592,31 @@ export abstract class Operations {
   listCoinNetworks(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   }): Promise<types.CoinsNetworksBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/networks" }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/networks", query: ["asOf"] }, asked)
   }
 
   /** Ids of all coins. By rank; coins without a market cap, also those without a price, follow. Featured coins are sorted by the number of providers with a yield and filled up by rank. */
   listCoinSlugs(asked: {
     /** Only the featured coins, at most 100. */
     featured?: boolean
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
   } = {}): Promise<types.CoinsSlugsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/slugs", query: ["featured"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/slugs", query: ["featured", "asOf"] }, asked)
   }
 
   /** Coins that can be lent, borrowed or staked. By rank, with the statistics of the current yields of one category over all providers. A yield counts for three polling intervals of its source. */
   listCoinsWithRates(asked: {
     /** Category of the yields. */
     category: "lending" | "borrowing" | "staking"
-    /** Category of the coins, by id or name; with asOf, the coins that it has now. */
+    /** Category of the coins, by id or name. */
     coinCategory?: string
     /** Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -687,7 +700,7 @@ export abstract class Operations {
   listFeaturedCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -796,10 +809,12 @@ export abstract class Operations {
   listRecentCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The answer that was given then, with first prices that had been published for a minute. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.CoinsRecentBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/recent", query: ["limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/recent", query: ["limit", "asOf", "explain"] }, asked)
   }
 
   /** Rows of the past that were changed after they may have been read. A replay of the log by another version of a processor, or after a damage, replaces rows of the past; so does a source that states another value of the same day or minute later, and a file that is imported again. Each row that is added, removed or changed is listed with its values before and after, and why. The plan limits how far back since may be. */
@@ -820,16 +835,18 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/restatements", query: ["coin", "replay", "since", "until", "limit", "cursor"] }, asked)
   }
 
-  /** Coins with similar categories. By the categories that sources put coins in. */
+  /** Coins with similar categories. By categories of sources. */
   listSimilarCoins(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
     /** Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.CoinsSimilarBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/similar", query: ["limit", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/similar", query: ["limit", "asOf", "explain"] }, asked)
   }
 
   /** Stablecoins by peg stability. Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead. */
@@ -870,7 +887,7 @@ export abstract class Operations {
   listTopCoins(asked: {
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -882,7 +899,7 @@ export abstract class Operations {
   listTrendingCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -918,54 +935,58 @@ export abstract class Operations {
     return this.ask({ method: "POST", path: "/api/v1/symbols/resolve/batch", body: ["symbols", "context", "source"] }, asked)
   }
 
-  /** Search coins. Without search parameters all coins, by rank; coins without a rank follow, by id. */
+  /** Search coins. Without search words all coins, by rank; those without one follow, by id. */
   searchCoins(asked: {
-    /** Only coins whose name, symbol or id contains this text, case-insensitive. */
+    /** Only coins whose name, symbol or id contains this text. Case-insensitive. */
     q?: string
-    /** Only coins with exactly this symbol, case-insensitive. */
+    /** Only coins with exactly this symbol. Case-insensitive. */
     symbol?: string
-    /** Only coins whose name, symbol or id contains this text, case-insensitive. */
+    /** Only coins whose name, symbol or id contains this text. Case-insensitive. */
     search?: string
-    /** Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
+    /** Page number. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     page?: number
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
     /** Sort key. */
     sort?: "market_cap_rank" | "name" | "symbol"
-    /** Sort direction; unknown values come last. */
+    /** Sort direction. Unknown values come last. */
     order?: "asc" | "desc"
-    /** Only coins of this category, by id or name. */
+    /** Only coins of this category. By id or name. */
     category?: string
-    /** true: only coins with lending, borrowing or staking yields; false: only coins without. */
+    /** true: only coins with yields; false: only coins without. Of lending, borrowing or staking. */
     has_rates?: boolean
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.CoinsSearchBody> {
-    return this.ask({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates", "asOf", "explain"] }, asked)
   }
 
-  /** Search coins. Without search parameters all coins, by rank; coins without a rank follow, by id. All pages, a row at a time; limit is how long a page is. */
+  /** Search coins. Without search words all coins, by rank; those without one follow, by id. All pages, a row at a time; limit is how long a page is. */
   iterCoins(asked: {
-    /** Only coins whose name, symbol or id contains this text, case-insensitive. */
+    /** Only coins whose name, symbol or id contains this text. Case-insensitive. */
     q?: string
-    /** Only coins with exactly this symbol, case-insensitive. */
+    /** Only coins with exactly this symbol. Case-insensitive. */
     symbol?: string
-    /** Only coins whose name, symbol or id contains this text, case-insensitive. */
+    /** Only coins whose name, symbol or id contains this text. Case-insensitive. */
     search?: string
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
     /** Sort key. */
     sort?: "market_cap_rank" | "name" | "symbol"
-    /** Sort direction; unknown values come last. */
+    /** Sort direction. Unknown values come last. */
     order?: "asc" | "desc"
-    /** Only coins of this category, by id or name. */
+    /** Only coins of this category. By id or name. */
     category?: string
-    /** true: only coins with lending, borrowing or staking yields; false: only coins without. */
+    /** true: only coins with yields; false: only coins without. Of lending, borrowing or staking. */
     has_rates?: boolean
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): AsyncGenerator<types.CoinsFoundCoin, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates", "explain"] }, { size: "limit", most: 500, place: "page", rows: ["data"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/coins", query: ["q", "symbol", "search", "page", "limit", "sort", "order", "category", "has_rates", "asOf", "explain"] }, { size: "limit", most: 500, place: "page", rows: ["data"] }, asked)
   }
 
   /** Prices of all coins, current or as of a past time. The order of the members has no meaning. Prices of reference sources are updated once per minute; with asOf there are none. */

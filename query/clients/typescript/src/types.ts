@@ -1737,7 +1737,7 @@ export interface GlobalstatsDefiOverview {
   borrowApy?: number
   /** USD borrowed from all protocols */
   borrowingTvl: number
-  /** Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. Not with asOf */
+  /** Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. With asOf, absent where the coins of then are not kept */
   categorizedMarketCap?: number
   /** USD held by exchanges */
   cefiTvl: number

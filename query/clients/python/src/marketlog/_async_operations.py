@@ -94,26 +94,28 @@ class AsyncOperations:
         answer: types.ChartsCurrentBody = await self._ask("GET", "/api/v1/charts/{coinId}/current", {"coinId": coin_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    async def get_coin(self, coin_id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
+    async def get_coin(self, coin_id: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsCoinBody:
         """Details of a coin. For a coin whose id equals a fixed path segment, use get_coin_by_id.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/{coinId}", {"coinId": coin_id}, {"explain": explain}, {})
+        answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/{coinId}", {"coinId": coin_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    async def get_coin_by_id(self, id: str, *, explain: bool | None = None) -> types.CoinsCoinBody:
+    async def get_coin_by_id(self, id: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsCoinBody:
         """Details of a coin, by id only. As get_coin, but a symbol is not accepted. It also finds coins whose id equals a fixed
         path segment.
 
         id: Coin id, case-insensitive; also one that equals a fixed path segment.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/by-id/{id}", {"id": id}, {"explain": explain}, {})
+        answer: types.CoinsCoinBody = await self._ask("GET", "/api/v1/coins/by-id/{id}", {"id": id}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def get_coin_history(self, symbol: str, *, days: int | None = None, as_of: str | datetime | None = None, knowledge: Literal['said', 'latest'] | None = None, explain: bool | None = None) -> types.CoinsHistoryBody:
@@ -138,19 +140,20 @@ class AsyncOperations:
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
-        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsStatisticsBody = await self._ask("GET", "/api/v1/coins/{coinId}/market-data", {"coinId": coin_id}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
-    async def get_coin_stats(self) -> types.CoinsStatsBody:
+    async def get_coin_stats(self, *, as_of: str | datetime | None = None) -> types.CoinsStatsBody:
         """Number of known coins. Counts the coins of our own table and those that sources report, and how many of them have a
         price, a market cap and details.
+
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         """
-        answer: types.CoinsStatsBody = await self._ask("GET", "/api/v1/coins/stats", {}, {}, {})
+        answer: types.CoinsStatsBody = await self._ask("GET", "/api/v1/coins/stats", {}, {"asOf": as_of}, {})
         return answer
 
     async def get_defi_borrowing(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.GlobalstatsDefiBorrowingBody:
@@ -580,29 +583,28 @@ class AsyncOperations:
         answer: types.ChartsListBody = await self._ask("GET", "/api/v1/charts", {}, {"coins": coins, "timeframe": timeframe, "asOf": as_of, "knowledge": knowledge, "explain": explain}, {})
         return answer
 
-    async def list_coin_categories(self, *, explain: bool | None = None) -> types.CoinsCategoriesBody:
+    async def list_coin_categories(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsCategoriesBody:
         """Categories of coins. Names are those of the sources that describe the coins; a coin counts in each of its categories.
         Sums are over the coins whose value is known.
 
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.CoinsCategoriesBody = await self._ask("GET", "/api/v1/coins/categories", {}, {"explain": explain}, {})
+        answer: types.CoinsCategoriesBody = await self._ask("GET", "/api/v1/coins/categories", {}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     async def list_coin_market_table(self, *, page: int | None = None, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsTableBody:
-        """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With
-        as_of, the rows and the order that were answered then; search and category, as names and images, are those of now.
+        """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed.
 
-        page: Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+        page: Page number. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         per_page: Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set.
         sparkline: Adds hourly prices of 7 days.
         order: Sort key.
-        order_dir: Sort direction; unknown values come last.
-        category: Only coins of this category, by id or name.
-        search: Only coins whose name, symbol or id contains this text, case-insensitive.
-        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        order_dir: Sort direction. Unknown values come last.
+        category: Only coins of this category. By id or name.
+        search: Only coins whose name, symbol or id contains this text. Case-insensitive.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -610,18 +612,16 @@ class AsyncOperations:
         return answer
 
     def iter_coin_market_table(self, *, per_page: int | None = None, sparkline: bool | None = None, order: Literal['market_cap_rank', 'market_cap', 'current_price', 'total_volume', 'name', 'symbol', 'price_change_percentage_1h', 'price_change_percentage_24h', 'price_change_percentage_7d', 'price_change_percentage_30d'] | None = None, order_dir: Literal['asc', 'desc'] | None = None, category: str | None = None, search: str | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> AsyncIterator[types.CoinsTableRow]:
-        """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. With
-        as_of, the rows and the order that were answered then; search and category, as names and images, are those of now. All
+        """Market table of all coins that have a price. Each row is as of the end of the last minute in which it changed. All
         pages, a row at a time; per_page is how long a page is.
 
         per_page: Rows per page. At most 250; greater values are lowered to it, and meta.clamped is set.
         sparkline: Adds hourly prices of 7 days.
         order: Sort key.
-        order_dir: Sort direction; unknown values come last.
-        category: Only coins of this category, by id or name.
-        search: Only coins whose name, symbol or id contains this text, case-insensitive.
-        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        order_dir: Sort direction. Unknown values come last.
+        category: Only coins of this category. By id or name.
+        search: Only coins whose name, symbol or id contains this text. Case-insensitive.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -633,29 +633,30 @@ class AsyncOperations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Names of coins are those of now. Default: now. A date alone is its
-        beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         """
         answer: types.CoinsMarketsBody = await self._ask("GET", "/api/v1/coins/{coinId}/markets", {"coinId": coin_id}, {"limit": limit, "asOf": as_of}, {})
         return answer
 
-    async def list_coin_networks(self, coin_id: str) -> types.CoinsNetworksBody:
+    async def list_coin_networks(self, coin_id: str, *, as_of: str | datetime | None = None) -> types.CoinsNetworksBody:
         """Platforms a coin is issued on, with contract addresses. As listed by the source that describes the coin, sorted by
         platform. The list is also empty if no source names a platform.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         """
-        answer: types.CoinsNetworksBody = await self._ask("GET", "/api/v1/coins/{coinId}/networks", {"coinId": coin_id}, {}, {})
+        answer: types.CoinsNetworksBody = await self._ask("GET", "/api/v1/coins/{coinId}/networks", {"coinId": coin_id}, {"asOf": as_of}, {})
         return answer
 
-    async def list_coin_slugs(self, *, featured: bool | None = None) -> types.CoinsSlugsBody:
+    async def list_coin_slugs(self, *, featured: bool | None = None, as_of: str | datetime | None = None) -> types.CoinsSlugsBody:
         """Ids of all coins. By rank; coins without a market cap, also those without a price, follow. Featured coins are sorted by
         the number of providers with a yield and filled up by rank.
 
         featured: Only the featured coins, at most 100.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         """
-        answer: types.CoinsSlugsBody = await self._ask("GET", "/api/v1/coins/slugs", {}, {"featured": featured}, {})
+        answer: types.CoinsSlugsBody = await self._ask("GET", "/api/v1/coins/slugs", {}, {"featured": featured, "asOf": as_of}, {})
         return answer
 
     async def list_coins_with_rates(self, category: Literal['lending', 'borrowing', 'staking'], *, coin_category: str | None = None, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsWithRatesBody:
@@ -663,10 +664,9 @@ class AsyncOperations:
         providers. A yield counts for three polling intervals of its source.
 
         category: Category of the yields.
-        coin_category: Category of the coins, by id or name; with as_of, the coins that it has now.
+        coin_category: Category of the coins, by id or name.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -745,8 +745,7 @@ class AsyncOperations:
         """Coins with yields, and the largest coins. Coins sorted by the number of providers with a yield, filled up by rank.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -851,15 +850,17 @@ class AsyncOperations:
         """
         return self._pages("/api/v1/rates", {"symbol": symbol, "category": category, "provider": provider, "asOf": as_of, "explain": explain}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'rates'))
 
-    async def list_recent_coins(self, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsRecentBody:
+    async def list_recent_coins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsRecentBody:
         """The newest coins. By launch date as stated by a source, not by when the coin was first seen here. Coins without a launch
         date are left out.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then, with first prices that had been published for a minute. Default:
+        now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.CoinsRecentBody = await self._ask("GET", "/api/v1/coins/recent", {}, {"limit": limit, "explain": explain}, {})
+        answer: types.CoinsRecentBody = await self._ask("GET", "/api/v1/coins/recent", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
     async def list_restatements(self, *, coin: str | None = None, replay: Literal['prices', 'candles', 'markets', 'rates', 'defi', 'earn', 'ticks', 'reference', 'backfill'] | None = None, since: str | datetime | None = None, until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> types.RestatementsBody:
@@ -880,16 +881,17 @@ class AsyncOperations:
         answer: types.RestatementsBody = await self._ask("GET", "/api/v1/restatements", {}, {"coin": coin, "replay": replay, "since": since, "until": until, "limit": limit, "cursor": cursor}, {})
         return answer
 
-    async def list_similar_coins(self, coin_id: str, *, limit: int | None = None, explain: bool | None = None) -> types.CoinsSimilarBody:
-        """Coins with similar categories. By the categories that sources put coins in.
+    async def list_similar_coins(self, coin_id: str, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsSimilarBody:
+        """Coins with similar categories. By categories of sources.
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.CoinsSimilarBody = await self._ask("GET", "/api/v1/coins/{coinId}/similar", {"coinId": coin_id}, {"limit": limit, "explain": explain}, {})
+        answer: types.CoinsSimilarBody = await self._ask("GET", "/api/v1/coins/{coinId}/similar", {"coinId": coin_id}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
     async def list_stablecoins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.StablecoinsIndexBody:
@@ -929,8 +931,7 @@ class AsyncOperations:
         """The largest coins by market cap. Coins without a market cap are left out.
 
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -941,8 +942,7 @@ class AsyncOperations:
         """Coins by 24-hour price change. The largest gainers among coins with a 24-hour volume of at least 50,000 USD.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Names and images are those of now. Default: now. A date alone is
-        its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -978,40 +978,42 @@ class AsyncOperations:
         answer: types.SymbolsBatchBody = await self._ask("POST", "/api/v1/symbols/resolve/batch", {}, {}, {"symbols": symbols, "context": context, "source": source})
         return answer
 
-    async def search_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, page: int | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None, explain: bool | None = None) -> types.CoinsSearchBody:
-        """Search coins. Without search parameters all coins, by rank; coins without a rank follow, by id.
+    async def search_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, page: int | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsSearchBody:
+        """Search coins. Without search words all coins, by rank; those without one follow, by id.
 
-        q: Only coins whose name, symbol or id contains this text, case-insensitive.
-        symbol: Only coins with exactly this symbol, case-insensitive.
-        search: Only coins whose name, symbol or id contains this text, case-insensitive.
-        page: Page number, from 1. At most 1000000; greater values are lowered to it, and meta.clamped is set.
+        q: Only coins whose name, symbol or id contains this text. Case-insensitive.
+        symbol: Only coins with exactly this symbol. Case-insensitive.
+        search: Only coins whose name, symbol or id contains this text. Case-insensitive.
+        page: Page number. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
         sort: Sort key.
-        order: Sort direction; unknown values come last.
-        category: Only coins of this category, by id or name.
-        has_rates: true: only coins with lending, borrowing or staking yields; false: only coins without.
+        order: Sort direction. Unknown values come last.
+        category: Only coins of this category. By id or name.
+        has_rates: true: only coins with yields; false: only coins without. Of lending, borrowing or staking.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.CoinsSearchBody = await self._ask("GET", "/api/v1/coins", {}, {"q": q, "symbol": symbol, "search": search, "page": page, "limit": limit, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "explain": explain}, {})
+        answer: types.CoinsSearchBody = await self._ask("GET", "/api/v1/coins", {}, {"q": q, "symbol": symbol, "search": search, "page": page, "limit": limit, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def iter_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None, explain: bool | None = None) -> AsyncIterator[types.CoinsFoundCoin]:
-        """Search coins. Without search parameters all coins, by rank; coins without a rank follow, by id. All pages, a row at a
-        time; limit is how long a page is.
+    def iter_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> AsyncIterator[types.CoinsFoundCoin]:
+        """Search coins. Without search words all coins, by rank; those without one follow, by id. All pages, a row at a time;
+        limit is how long a page is.
 
-        q: Only coins whose name, symbol or id contains this text, case-insensitive.
-        symbol: Only coins with exactly this symbol, case-insensitive.
-        search: Only coins whose name, symbol or id contains this text, case-insensitive.
+        q: Only coins whose name, symbol or id contains this text. Case-insensitive.
+        symbol: Only coins with exactly this symbol. Case-insensitive.
+        search: Only coins whose name, symbol or id contains this text. Case-insensitive.
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
         sort: Sort key.
-        order: Sort direction; unknown values come last.
-        category: Only coins of this category, by id or name.
-        has_rates: true: only coins with lending, borrowing or staking yields; false: only coins without.
+        order: Sort direction. Unknown values come last.
+        category: Only coins of this category. By id or name.
+        has_rates: true: only coins with yields; false: only coins without. Of lending, borrowing or staking.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/coins", {"q": q, "symbol": symbol, "search": search, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "explain": explain}, ("limit", min(limit or 500, 500)), "page", ('data',))
+        return self._pages("/api/v1/coins", {"q": q, "symbol": symbol, "search": search, "sort": sort, "order": order, "category": category, "has_rates": has_rates, "asOf": as_of, "explain": explain}, ("limit", min(limit or 500, 500)), "page", ('data',))
 
     async def summarize_prices(self, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.PricesSummaryBody:
         """Prices of all coins, current or as of a past time. The order of the members has no meaning. Prices of reference sources

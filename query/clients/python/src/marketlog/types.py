@@ -1695,7 +1695,8 @@ class GlobalstatsDefiOverview(TypedDict):
     """USD borrowed from all protocols"""
     categorizedMarketCap: NotRequired[float]
     """Share of the total market cap, percent, of coins whose categories are known. Sources report categories coin by coin, so
-    after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. Not with asOf
+    after a first start this grows, and defiMarketCap and defiMarketDominance grow with it. With asOf, absent where the coins of
+    then are not kept
     """
     cefiTvl: float
     """USD held by exchanges"""
