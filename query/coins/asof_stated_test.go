@@ -1,12 +1,16 @@
 package coins_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/explain"
+	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -36,14 +40,14 @@ func (w *replayedFixture) stated() *eventsv1.ReferenceRecord {
 		return rec
 	}
 	// The last three are none of the table's; the id of one is a path, and the symbol of another an id.
-	id := []string{"bitcoin", "ethereum", "solana", "top", "clone", "dust"}[w.IntN(6)]
+	id := []string{"bitcoin", "bitcoin", "ethereum", "solana", "top", "clone", "dust"}[w.IntN(7)]
 	ids := map[string]string{"bitcoin": "btc-bitcoin", "ethereum": "eth-ethereum", "solana": "sol-solana"}
 	if source == "coinpaprika" && ids[id] == "" {
 		source = "coingecko"
 	}
 	drawn := func(texts ...string) string { return texts[w.IntN(len(texts))] }
 	coin := &eventsv1.Coin{Source: source, SourceId: id, Part: drawn("list", "detail", "market"), Symbol: drawn("pep", id[:3], "X"), Name: id + drawn("", " coin", " o"),
-		ImageUrl: drawn("", "https://example.com/a.png", "https://example.com/b.png"), CreatedAt: drawn("", "2026-01-02", "2025-12-01T00:00:00Z", "no date"), Inactive: w.IntN(5) == 0, IngestTime: now}
+		ImageUrl: drawn("", "https://example.com/a.png", "https://example.com/b.png"), CreatedAt: drawn("", "2026-01-02", "2025-12-01T00:00:00Z", "no date"), Inactive: w.IntN(5) == 0, IngestTime: now + w.Offset()} // which its record is found by
 	if id == "clone" {
 		coin.Symbol = "bitcoin"
 	}
@@ -51,7 +55,7 @@ func (w *replayedFixture) stated() *eventsv1.ReferenceRecord {
 		coin.SourceId = ids[id]
 	}
 	for _, category := range []string{"Layer 1", "layer-1", "DeFi", "Meme", "日本"} {
-		if w.IntN(3) == 0 {
+		if coin.Part != "market" && w.IntN(3) == 0 {
 			coin.Categories = append(coin.Categories, category)
 		}
 	}
@@ -72,7 +76,7 @@ func (w *replayedFixture) write(rec *eventsv1.ReferenceRecord) views.TailRecord 
 	w.T.Helper()
 	value, err := rec.MarshalVT()
 	w.Must(err)
-	written := &kgo.Record{Topic: schemas.TopicReferenceRaw, Value: value, Timestamp: w.Now}
+	written := &kgo.Record{Topic: schemas.TopicReferenceRaw, Key: []byte(rec.GetCoin().GetSource()), Value: value, Timestamp: w.Now}
 	w.Must(w.client.ProduceSync(w.T.Context(), written).FirstErr())
 	return views.TailRecord{Offset: written.Offset, Value: value}
 }
@@ -80,4 +84,38 @@ func (w *replayedFixture) write(rec *eventsv1.ReferenceRecord) views.TailRecord 
 // clocked writes the clock of the sources.
 func (w *replayedFixture) clocked() views.TailRecord {
 	return w.write(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: w.Now.UnixNano()}}})
+}
+
+// explains asks why numbers of an answer are what they are, as of when it was given: what a source counts, and how alike coins are. It returns how many it asked for.
+func (w *replayedFixture) explains(was querytest.Answered, paths []string) (asked int) {
+	w.T.Helper()
+	want := map[string]float64{}
+	for i, path := range paths {
+		body, ok := strings.CutPrefix(was.Bodies[i], "200 ")
+		switch {
+		case ok && path == "/api/v1/coins/bitcoin?":
+			var coin struct {
+				Data struct{ Developer map[string]float64 }
+			}
+			w.Must(json.Unmarshal([]byte(body), &coin))
+			for name, count := range coin.Data.Developer {
+				want["developer/bitcoin/"+name] = count
+			}
+		case ok && path == "/api/v1/coins/bitcoin/similar?":
+			var similar coins.SimilarBody
+			w.Must(json.Unmarshal([]byte(body), &similar))
+			for _, coin := range similar.Coins {
+				want["similarity/bitcoin/id:"+coin.ID] = coin.Similarity
+			}
+		}
+	}
+	for number, value := range want {
+		text := w.Get("/api/v1/explain/" + number + "?asOf=" + was.At.Format(time.RFC3339Nano))
+		var explained struct{ Data explain.Node }
+		w.Must(json.Unmarshal([]byte(text[len("200 "):]), &explained))
+		if n := explained.Data; n.Value == nil || *n.Value != value || strings.HasPrefix(number, "similarity") && (n.Reproduced == nil || !*n.Reproduced) {
+			w.T.Fatalf("%s as of %s is %.600s, want %v", number, was.At.Format(time.RFC3339Nano), text, value)
+		}
+	}
+	return len(want)
 }

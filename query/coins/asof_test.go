@@ -14,6 +14,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -121,12 +122,12 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 	refresh := func() {}
 	serve := func(prices *views.PriceCache, catalog *views.Catalog, yields *views.YieldStore) {
 		w.Catalog, w.Yields = catalog, yields
-		unit := coins.New(prices, catalog, yields, views.NewCandles(prices, stored{w.Fixture}), coins.Served{
-			Coins:  views.NewPastCoins(catalog, views.NewPastRows(catalog, log, w.History()), log, w.History()),
-			Yields: views.NewPastYields(yields, log, w.History())}, stored{w.Fixture})
-		w.Must(unit.Refresh(t.Context()))
+		past := views.NewPastCoins(catalog, views.NewPastRows(catalog, log, w.History()), log, w.History())
+		unit := coins.New(prices, catalog, yields, views.NewCandles(prices, stored{w.Fixture}),
+			coins.Served{Coins: past, Yields: views.NewPastYields(yields, log, w.History())}, stored{w.Fixture})
 		refresh = func() { w.Must(unit.Refresh(t.Context())) }
-		w.Serve(unit.Endpoints())
+		refresh()
+		w.Serve(append(unit.Endpoints(), explain.New(explain.Deps{Prices: prices, Catalog: catalog, Yields: yields, History: w.History(), Log: log, Coins: past}).Endpoints()...))
 	}
 	w.Candles("bitcoin", begin.Add(-time.Hour), 1, "1m", 5, 1)
 	first := views.NewCatalog(w.Prices.Coins())
@@ -179,7 +180,7 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 		if i > 1 {
 			ask(1500) // what the minute is is not served yet
 		}
-		state(w.IntN(4))
+		state(w.IntN(8))
 		if i > 1 && w.IntN(3) == 0 {
 			ask(1500) // it is written, and not read yet
 		}
@@ -254,6 +255,13 @@ func TestCoinsAsTheyWereServed(t *testing.T) {
 		}
 	}
 	check("the process that answered", 1)
+	explained := 0
+	for _, was := range answers {
+		explained += w.explains(was.Answered, was.paths)
+	}
+	if explained == 0 {
+		t.Error("nothing was explained")
+	}
 
 	other := views.NewPriceCache(w.Prices.Coins())
 	other.ReadPastFrom(log)

@@ -75,28 +75,32 @@ func (u *Unit) marketStatistics() query.Endpoint {
 }
 
 func (u *Unit) getStatistics(ctx context.Context, r *query.Request) (query.Answer, error) {
+	if at, past := r.Time("asOf"); past {
+		return u.statisticsAsOf(ctx, r.Text("coinId"), at)
+	}
 	coin, err := u.find(r.Text("coinId"))
 	if err != nil {
 		return query.Answer{}, err
-	}
-	if at, past := r.Time("asOf"); past {
-		return u.statisticsAsOf(ctx, coin, at)
 	}
 	return u.statisticsOf(coin.CatalogCoin, u.catalog.Snapshot(), u.priceCache.Entry(coin.Own), r.Now)
 }
 
 // statisticsAsOf is the answer of an instant.
-func (u *Unit) statisticsAsOf(ctx context.Context, coin views.Named, at time.Time) (query.Answer, error) {
+func (u *Unit) statisticsAsOf(ctx context.Context, name string, at time.Time) (query.Answer, error) {
+	var priced []schemas.Coin // only coins of the table are, and they never go
+	if now, ok := u.catalog.Snapshot().Find(name); ok {
+		priced = append(priced, now.Own)
+	}
 	snapshot, unrowed := u.served.Coins.At(ctx, at)
-	entries, unpriced := u.priceCache.AsOf(ctx, u.history, []schemas.Coin{coin.Own}, at)
+	entries, unpriced := u.priceCache.AsOf(ctx, u.history, priced, at)
 	if err := views.FaultOfParts(unrowed, unpriced); err != nil {
 		return query.Answer{}, query.FaultOfPast(err, at)
 	}
-	then := snapshot.ByID(coin.ID)
-	if then == nil {
-		return query.Answer{}, query.NoCoin(snapshot, coin.ID)
+	coin, err := u.findThen(snapshot, name)
+	if err != nil {
+		return query.Answer{}, err
 	}
-	return u.statisticsOf(then, snapshot, entries[coin.ID], at)
+	return u.statisticsOf(coin.CatalogCoin, snapshot, entries[coin.ID], at)
 }
 
 // statisticsOf answers of a coin and its price, nil for none, as a snapshot has them at an instant.

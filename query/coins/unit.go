@@ -127,20 +127,31 @@ func (u *Unit) find(name string) (views.Named, error) {
 
 // findIn is the index that a request asks for, and in it the coin that a name means now.
 func (u *Unit) findIn(ctx context.Context, r *query.Request, name string) (*index, views.Named, error) {
-	now := u.index(r.Now)
-	coin, ok := now.snapshot.Find(name)
-	if !ok {
-		return nil, views.Named{}, query.NoCoin(now.snapshot, name)
-	}
 	ix, err := u.indexOf(ctx, r)
-	if err != nil || !ix.asOf {
-		return now, coin, err
+	if err != nil {
+		return nil, views.Named{}, err
 	}
-	then, ok := ix.snapshot.Naming(name, coin.ID)
+	if ix.asOf {
+		coin, err := u.findThen(ix.snapshot, name)
+		return ix, coin, err
+	}
+	coin, ok := ix.snapshot.Find(name)
 	if !ok {
 		return nil, views.Named{}, query.NoCoin(ix.snapshot, name)
 	}
-	return ix, then, nil
+	return ix, coin, nil
+}
+
+// findThen is the coin that a name means now, as it was at a past instant; where it means none any more, the one that it meant then.
+func (u *Unit) findThen(then *views.Snapshot, name string) (views.Named, error) {
+	coin, known := then.Find(name)
+	if now, ok := u.catalog.Snapshot().Find(name); ok {
+		coin, known = then.Naming(name, now.ID)
+	}
+	if !known {
+		return views.Named{}, query.NoCoin(then, name)
+	}
+	return coin, nil
 }
 
 // reserved are the words that paths have where a coin id may be.

@@ -65,7 +65,7 @@ func (w *work) category(ctx context.Context, name string, parts []string, depth 
 	case i < 0:
 		return nil, w.nearField(name, parts, 2, categoryFieldNames())
 	case w.past:
-		return nil, query.NotSupported("asOf", "which coins a category had in the past is not known: leave asOf out")
+		return nil, query.NotSupported("asOf", "sums over a category are explained as they are now only: leave asOf out, or see /api/v1/coins/categories, which has asOf")
 	case w.snapshot.Time == 0:
 		return nil, query.Starting("no minute of the market was folded yet")
 	}

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -135,7 +136,13 @@ func (w *work) categorized(ctx context.Context, whole *wholeDefi, field defiFiel
 	n := headline("defi/"+field.name, recomputed, field.unit, at)
 	n.Method = &Method{Name: "categorized-share", Version: 1, Formula: field.formula}
 	if w.past {
-		n.Note = "worked out of the rows and categories that the log has as of then, which is all that there is to compare with"
+		n.Note = "the rows and categories are those of the minute of the summary of DeFi, and the value is of the coins as they were served, where these are kept"
+		served, err := w.Coins.CategorizedShare(ctx, w.asOf)
+		if aged := (*views.AgedOutError)(nil); err != nil && !errors.As(err, &aged) {
+			return nil, query.FaultOfPast(err, w.asOf)
+		} else if err == nil {
+			n.Value = served
+		}
 	} else {
 		n.Value = views.CategorizedShare(w.snapshot.Coins)
 		n.compare(recomputed)

@@ -12,10 +12,29 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
+// described is a coin as sources had described it at the instant asked for.
+func (w *work) described(ctx context.Context, coin *views.CatalogCoin) (*views.CatalogCoin, error) {
+	if !w.past {
+		return coin, nil
+	}
+	if w.then == nil {
+		then, err := w.Coins.At(ctx, w.asOf)
+		if err != nil {
+			return nil, query.FaultOfPast(err, w.asOf)
+		}
+		w.then = then
+	}
+	if then := w.then.ByID(coin.ID); then != nil {
+		return then, nil
+	}
+	return nil, query.NotFound("%s was not known by %s", coin.ID, query.FormatTime(w.asOf.UnixNano()))
+}
+
 // developer explains what a source counts of a coin's source code: by the record that has it.
 func (w *work) developer(ctx context.Context, coin *views.CatalogCoin, name string, parts []string) (*Node, error) {
-	if w.past {
-		return nil, query.NotSupported("asOf", "what sources count of source code is explained as it is now only: leave asOf out")
+	coin, err := w.described(ctx, coin)
+	if err != nil {
+		return nil, err
 	}
 	counts := coin.Detailed.GetDeveloper()
 	names := namesOf(counts, (*eventsv1.Statistic).GetName)
@@ -70,11 +89,15 @@ func (w *work) description(ctx context.Context, of *eventsv1.Coin) (recorded *ev
 
 // similarity explains how alike two coins are: by the categories that sources put them in, as the log has these.
 func (w *work) similarity(ctx context.Context, coin, other *views.CatalogCoin) (*Node, error) {
-	switch {
-	case w.past:
-		return nil, query.NotSupported("asOf", "which categories a coin had in the past is not known: leave asOf out")
-	case coin.ID == other.ID:
+	if coin.ID == other.ID {
 		return nil, query.NotFound("%s is not compared with itself", coin.ID)
+	}
+	coin, err := w.described(ctx, coin)
+	if err != nil {
+		return nil, err
+	}
+	if other, err = w.described(ctx, other); err != nil {
+		return nil, err
 	}
 	shared, value := similarityOf(coin.Categories, other.Categories)
 	if len(shared) == 0 {

@@ -78,7 +78,7 @@ func TestCountsOfSourceCodeAreThoseOfTheirRecord(t *testing.T) {
 		"developer/euro-coin/forks":                         http.StatusNotFound,
 		"developer/nobody/forks":                            http.StatusNotFound,
 		"developer/bitcoin":                                 http.StatusNotFound,
-		"developer/bitcoin/forks?asOf=2026-11-20T09:00:00Z": http.StatusBadRequest,
+		"developer/bitcoin/forks?asOf=2026-11-20T09:00:00Z": http.StatusGone,
 	})
 }
 
@@ -118,6 +118,6 @@ func TestSimilaritiesAreReproduced(t *testing.T) {
 		"similarity/bitcoin/euro-coin":                        http.StatusNotFound,
 		"similarity/bitcoin/nobody":                           http.StatusNotFound,
 		"similarity/bitcoin":                                  http.StatusNotFound,
-		"similarity/bitcoin/tether?asOf=2026-11-20T09:00:00Z": http.StatusBadRequest,
+		"similarity/bitcoin/tether?asOf=2026-11-20T09:00:00Z": http.StatusGone,
 	})
 }

@@ -116,7 +116,7 @@ func newFixture(t testing.TB) *fixture {
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	naming := symbols.New(w.Catalog, w.Prices, w.Rates, past, schemas.NewSymbolOverrides())
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
-		Currencies: currencies, Candles: candles, RateCharts: rateCharts, Symbols: naming, Providers: map[string]views.Provider{american.Slug: american}})
+		Currencies: currencies, Coins: pastCoins, Candles: candles, RateCharts: rateCharts, Symbols: naming, Providers: map[string]views.Provider{american.Slug: american}})
 	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, listed.Served{Coins: pastCoins, Yields: views.NewPastYields(w.Yields, log, past)}, past)
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), naming.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),

@@ -112,6 +112,8 @@ type Deps struct {
 	Pegs *views.PegStatistics
 	// Currencies are what was known of them at past instants.
 	Currencies *views.PastCurrencies
+	// Coins are those that were served at past instants.
+	Coins *views.PastCoins
 	// Candles are what charts are drawn of, RateCharts what those of yields are.
 	Candles    *views.Candles
 	RateCharts *views.RateCharts
@@ -170,6 +172,8 @@ type work struct {
 	*Unit
 	now      time.Time
 	snapshot *views.Snapshot
+	// then are the coins as they were served at asOf, nil until they are needed.
+	then *views.Snapshot
 	// asOf is when the number was served; past means that it was asked for.
 	asOf time.Time
 	past bool
