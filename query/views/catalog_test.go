@@ -8,6 +8,7 @@ import (
 
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/views"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
 func catalogFixture(t testing.TB) *querytest.Fixture {
@@ -116,4 +117,25 @@ func BenchmarkCatalog_20000Coins(b *testing.B) {
 	}
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/snapshot")
+}
+
+// Answers of coins name their sources: who holds what was made of the coins before a notice makes it again.
+func TestANoticeMakesTheListOfCoinsAnother(t *testing.T) {
+	catalog := views.NewCatalog(querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,"))
+	before := catalog.Snapshot().CoinsVersion
+	for offset, rec := range []*eventsv1.ReferenceRecord{
+		{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Notice{Notice: &eventsv1.SourceNotice{Source: "coingecko", Name: "CoinGecko", IngestTime: 1}}},
+		{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: 1}}},
+	} {
+		value, err := rec.MarshalVT()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := catalog.ApplyReference(views.TailRecord{Offset: int64(offset), Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if catalog.Settle(); catalog.Snapshot().Notices["coingecko"] == nil || catalog.Snapshot().CoinsVersion == before {
+		t.Errorf("got version %d and notices %v, want another version than %d", catalog.Snapshot().CoinsVersion, catalog.Snapshot().Notices, before)
+	}
 }
