@@ -131,7 +131,7 @@ func everyEndpoint(t testing.TB) (base string) {
 		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{
 			Yields: views.NewPastYields(w.Yields, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}, rateCharts, states, venues),
 		earn.New(table, w.Catalog, w.History(), venues),
-		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides()),
+		symbols.New(w.Catalog, w.Prices, w.Rates, nil, w.History(), schemas.NewSymbolOverrides()),
 		usage.New(limits.NewLimiter(now, nil), w.History(), now),
 	} {
 		endpoints = append(endpoints, unit.Endpoints()...)

@@ -205,7 +205,7 @@ func openSymbols(ctx context.Context, in *instance.Instance) (*knownSymbols, err
 	}
 	// A command reads while no minute ends.
 	catalog.Snapshot()
-	return &knownSymbols{catalog, overrides, symbols.New(catalog, priceCache, views.NewFXRates(), nil, overrides)}, nil
+	return &knownSymbols{catalog, overrides, symbols.New(catalog, priceCache, views.NewFXRates(), nil, nil, overrides)}, nil
 }
 
 // readTail reads a tail to the end that it found.

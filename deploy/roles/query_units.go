@@ -199,7 +199,7 @@ func (u *units) newHub(ctx context.Context, store *history.Store, pricesTail *st
 func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 	cataloged := query.Settled(u.catalog.Settle, u.referenceTail.Waiting, u.rowsTail.Waiting)
 	rated := query.Settled(u.yields.Settle, u.yieldTail.Waiting)
-	naming := symbols.New(u.catalog, u.priceCache, u.quotes, u.past, u.overrides)
+	naming := symbols.New(u.catalog, u.priceCache, u.quotes, u.pastCoins, u.past, u.overrides)
 	explaining := explain.New(explain.Deps{Prices: u.priceCache, Catalog: u.catalog, Yields: u.yields, History: u.past, Log: u.log, Pegs: u.pegging.Statistics(), Currencies: u.pastCurrencies, Coins: u.pastCoins,
 		Candles: u.candles, RateCharts: u.rateCharts, Symbols: naming, Providers: bySlug(venues())})
 	return explaining.Inline(slices.Concat(

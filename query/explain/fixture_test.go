@@ -114,7 +114,7 @@ func newFixture(t testing.TB) *fixture {
 	currencies := views.NewPastCurrencies(w.Catalog, log, past)
 	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, log, past), log, past)
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
-	naming := symbols.New(w.Catalog, w.Prices, w.Rates, past, schemas.NewSymbolOverrides())
+	naming := symbols.New(w.Catalog, w.Prices, w.Rates, nil, past, schemas.NewSymbolOverrides())
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
 		Currencies: currencies, Coins: pastCoins, Candles: candles, RateCharts: rateCharts, Symbols: naming, Providers: map[string]views.Provider{american.Slug: american}})
 	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, listed.Served{Coins: pastCoins, Yields: views.NewPastYields(w.Yields, log, past)}, past)

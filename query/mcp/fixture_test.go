@@ -72,7 +72,7 @@ func newFixture(t testing.TB) *fixture {
 		rates.New(w.Yields, w.Prices, w.Catalog, w.History(), rates.Served{
 			Yields: views.NewPastYields(w.Yields, nil, w.History()), Rows: views.NewPastRows(w.Catalog, nil, w.History()), Prices: w.History()}, views.NewRateCharts(w.Yields, w.History()), states, venues),
 		earn.New(table, w.Catalog, w.History(), venues),
-		symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(refused)),
+		symbols.New(w.Catalog, w.Prices, w.Rates, nil, w.History(), schemas.NewSymbolOverrides(refused)),
 	} {
 		endpoints = append(endpoints, unit.Endpoints()...)
 	}

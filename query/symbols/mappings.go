@@ -18,24 +18,34 @@ const (
 	mappingsFor = 5 * time.Minute
 )
 
+var mappingsAsOfParam = query.AsOfParam("Point in time: the mappings that held then, by the ticks and overrides that had been read. Default: now.")
+
 func (u *Unit) mappings() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/symbols/mappings", ID: "listSymbolMappings", Tag: "symbols",
 		Summary:     "Mappings of venues' symbols to coins",
 		Description: "Overrides first, then the symbols of venues whose ticks are stored.",
 		Params: []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxMappings, Doc: "Maximum number of mappings."},
-			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxKept, Doc: "Mappings to skip."}},
+			{Name: "offset", Kind: query.Integer, Default: "0", Min: 0, Max: maxKept, Doc: "Mappings to skip."}, mappingsAsOfParam},
 		Body: MappingsBody{}, Handle: u.getMappings,
 	}
 }
 
 func (u *Unit) getMappings(ctx context.Context, r *query.Request) (query.Answer, error) {
-	kept, err := u.readMappings(ctx, r.Now)
+	now := u.catalog.Snapshot()
+	var kept []schemas.SymbolMapping
+	var err error
+	timestamp := u.timestamp(now)
+	if at, past := r.Time(asOfParam.Name); past {
+		kept, err = u.mappingsAsOf(ctx, at)
+		err, timestamp = query.FaultOfPast(err, at), query.FormatTime(at.UnixNano())
+	} else {
+		kept, err = u.readMappings(ctx, r.Now)
+	}
 	if err != nil {
 		return query.Answer{}, err
 	}
-	now := u.catalog.Snapshot()
-	body := MappingsBody{Data: MappingsData{Mappings: []Mapping{}, Timestamp: u.timestamp(now)}}
+	body := MappingsBody{Data: MappingsData{Mappings: []Mapping{}, Timestamp: timestamp}}
 	offset := min(len(kept), int(r.Integer("offset")))
 	page := kept[offset:]
 	page = page[:min(len(page), int(r.Integer("limit")))]

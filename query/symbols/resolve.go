@@ -27,8 +27,15 @@ func params(in query.In) []query.Param {
 			Doc: "A symbol, pair, id, name or contract address of a coin, case-insensitive."},
 		sourceParam(in, in == query.Field),
 		{Name: "price", In: in, Kind: query.Number, Doc: "Price of one unit in the context's quote asset, else in USD; distinguishes coins that share a symbol. Takes precedence over a price in the context."},
-		contextParam(in),
+		contextParam(in), asOfIn(in),
 	}
+}
+
+// asOfIn declares the instant as a parameter of a query or as a field of a body.
+func asOfIn(in query.In) query.Param {
+	p := asOfParam
+	p.In = in
+	return p
 }
 
 func sourceParam(in query.In, required bool) query.Param {
@@ -62,9 +69,15 @@ func (u *Unit) resolvePosted() query.Endpoint {
 	return e
 }
 
-func (u *Unit) getResolution(_ context.Context, r *query.Request) (query.Answer, error) {
-	resolver, now := u.resolver(r.Now)
-	answer := u.ask(resolver, r, r.Text("symbol"))
+func (u *Unit) getResolution(ctx context.Context, r *query.Request) (query.Answer, error) {
+	by, err := u.asks(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	answer, now := u.ask(by, r, r.Text("symbol")), by.snapshot
+	if err := by.fault(); err != nil {
+		return query.Answer{}, err
+	}
 	if r.View == query.Reference {
 		body, err := query.Encode(ResolutionBody{answer})
 		body.Simulated = now.Simulated
@@ -87,15 +100,15 @@ func (u *Unit) Resolve(req schemas.SymbolRequest) Resolution {
 }
 
 // ask resolves one symbol with the source, price and context of a request.
-func (u *Unit) ask(resolver *schemas.Resolver, r *query.Request, symbol string) Resolution {
+func (u *Unit) ask(by *asked, r *query.Request, symbol string) Resolution {
 	hints := r.Hints("context")
 	q := schemas.SymbolQuestion{Symbol: symbol, Source: r.Text("source"), Price: price(r, hints), Quote: hints["quote"],
 		Context: schemas.SymbolContext{Exchange: hints["exchange"], Platform: hints["platform"], Contract: hints["contract"], Name: hints["name"]}}
-	if q.Quote == "" && isQuote(resolver.Table, hints["exchange"]) {
+	if q.Quote == "" && isQuote(by.Table, hints["exchange"]) {
 		q.Quote, q.Context.Exchange = hints["exchange"], ""
 	}
-	req, _, rated := u.request(resolver.Table, q, r.Now)
-	answer := describe(q, symbol, resolver.Resolve(req))
+	req, _, rated := u.request(by.Table, q, by.at)
+	answer := describe(q, symbol, by.Resolve(req))
 	if !rated {
 		answer.Reason = "no_rate"
 	}
@@ -169,16 +182,19 @@ func (u *Unit) batch() query.Endpoint {
 		Description: "Each symbol is resolved separately, with the same source and context. Results are in request order, and by symbol.",
 		Params: []query.Param{
 			{Name: "symbols", In: query.Field, Kind: query.List, Required: true, MaxItems: maxBatch, Example: "XBT,ETH", Doc: "1 to 100 symbols."},
-			sourceParam(query.Field, false), contextParam(query.Field)},
+			sourceParam(query.Field, false), contextParam(query.Field), asOfIn(query.Field)},
 		Body: BatchBody{}, Hot: true, Handle: u.getBatch,
 	}
 }
 
-func (u *Unit) getBatch(_ context.Context, r *query.Request) (query.Answer, error) {
-	resolver, now := u.resolver(r.Now)
-	body := BatchBody{Resolved: []Resolution{}, Data: BatchData{Resolved: map[string]Resolution{}, Source: r.Text("source"), Timestamp: u.timestamp(now)}}
+func (u *Unit) getBatch(ctx context.Context, r *query.Request) (query.Answer, error) {
+	by, err := u.asks(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	body := BatchBody{Resolved: []Resolution{}, Data: BatchData{Resolved: map[string]Resolution{}, Source: r.Text("source"), Timestamp: u.timestampOf(by)}}
 	for _, symbol := range r.List("symbols") {
-		answer := u.ask(resolver, r, symbol)
+		answer := u.ask(by, r, symbol)
 		body.Data.Resolved[answer.Input] = answer
 		if !answer.Resolved {
 			answer = Resolution{Input: answer.Input}
@@ -186,8 +202,11 @@ func (u *Unit) getBatch(_ context.Context, r *query.Request) (query.Answer, erro
 		body.Resolved = append(body.Resolved, answer)
 	}
 	body.Data.Count = len(body.Resolved)
+	if err := by.fault(); err != nil {
+		return query.Answer{}, err
+	}
 	answer, err := query.Encode(body)
-	answer.Simulated = now.Simulated
+	answer.Simulated = by.snapshot.Simulated
 	return answer, err
 }
 

@@ -25,7 +25,7 @@ func newFixture(t testing.TB) *querytest.Fixture {
 	))
 	w.Open(enginetest.Migrated(t))
 	override := &eventsv1.SymbolOverride{Source: "gate", Symbol: "GONE", CoinId: "bitcoin", Time: 1}
-	unit := symbols.New(w.Catalog, w.Prices, w.Rates, w.History(), schemas.NewSymbolOverrides(override))
+	unit := symbols.New(w.Catalog, w.Prices, w.Rates, nil, w.History(), schemas.NewSymbolOverrides(override))
 	w.Lines["tick"] = func(words []string) { // venue, base, coin: a trade of now
 		offset := w.Offset()
 		tick := &eventsv1.Tick{Venue: words[1], Symbol: words[2] + "-USD", Base: words[2], Quote: "USD", Kind: eventsv1.TickKind_TICK_KIND_TRADE,

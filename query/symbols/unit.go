@@ -22,6 +22,17 @@ type Catalog interface{ Snapshot() *views.Snapshot }
 type History interface {
 	// Mappings reads the mappings that hold now, overrides first.
 	Mappings(ctx context.Context, limit int) ([]schemas.SymbolMapping, error)
+	// MappingsAsOf reads those that held at an instant, by what had been read then.
+	MappingsAsOf(ctx context.Context, at time.Time, limit int) ([]schemas.SymbolMapping, error)
+	// OldestTick returns when the oldest tick was read that is kept; the zero time where none is.
+	OldestTick(ctx context.Context) (time.Time, error)
+	views.PublishedPrices
+}
+
+// PastCoins are the coins as they were served at past instants.
+type PastCoins interface {
+	// At returns a snapshot with the coins of an instant. It fails as views.PastCoins does.
+	At(ctx context.Context, at time.Time) (*views.Snapshot, error)
 }
 
 // Unit answers the endpoints of symbols.
@@ -29,6 +40,7 @@ type Unit struct {
 	catalog    Catalog
 	priceCache *views.PriceCache
 	rates      *views.FXRates
+	served     PastCoins
 	history    History
 	// overrides are those of the past and, once applied, those that the catalog has received since.
 	overrides *schemas.SymbolOverrides
@@ -44,8 +56,8 @@ type Unit struct {
 }
 
 // New makes the unit. Overrides holds operators' overrides of before the catalog began to listen.
-func New(catalog Catalog, priceCache *views.PriceCache, rates *views.FXRates, past History, overrides *schemas.SymbolOverrides) *Unit {
-	return &Unit{catalog: catalog, priceCache: priceCache, rates: rates, history: past, overrides: overrides}
+func New(catalog Catalog, priceCache *views.PriceCache, rates *views.FXRates, served PastCoins, past History, overrides *schemas.SymbolOverrides) *Unit {
+	return &Unit{catalog: catalog, priceCache: priceCache, rates: rates, served: served, history: past, overrides: overrides}
 }
 
 // Endpoints declares what the unit answers.
@@ -66,7 +78,8 @@ func (u *Unit) resolver(at time.Time) (*schemas.Resolver, *views.Snapshot) {
 		u.index, u.version = schemas.NewSymbolIndex(indexed(now.Coins)), now.CoinsVersion
 	}
 	table := u.priceCache.Coins()
-	return &schemas.Resolver{Table: table, Catalog: priced{u.index, u.priceCache, now, at}, Overrides: u.overrides}, now
+	spot := func(c *views.CatalogCoin) (views.Spot, bool) { return u.priceCache.Spot(now, c, at) }
+	return &schemas.Resolver{Table: table, Catalog: priced{u.index, now, spot}, Overrides: u.overrides}, now
 }
 
 // indexed returns coins as resolving needs them.
@@ -89,9 +102,8 @@ func indexed(coins []*views.CatalogCoin) iter.Seq[schemas.SymbolCoin] {
 // no market is known yet, the ranks of the table.
 type priced struct {
 	*schemas.SymbolIndex
-	priceCache *views.PriceCache
-	snapshot   *views.Snapshot
-	at         time.Time
+	snapshot *views.Snapshot
+	spot     func(*views.CatalogCoin) (views.Spot, bool)
 }
 
 func (p priced) now(coins []schemas.SymbolCoin) []schemas.SymbolCoin {
@@ -110,7 +122,7 @@ func (p priced) one(coin schemas.SymbolCoin) schemas.SymbolCoin {
 	if coin.Rank == 0 && coin.MarketCap == 0 {
 		coin.Rank = c.Own.Rank
 	}
-	if spot, ok := p.priceCache.Spot(p.snapshot, c, p.at); ok {
+	if spot, ok := p.spot(c); ok {
 		coin.Price = spot.Price
 	}
 	return coin
