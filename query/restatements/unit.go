@@ -35,6 +35,8 @@ const (
 	maxRestatements = 1000
 	// maxTables is how many tables of which not all is listed an answer names.
 	maxTables = 100
+	// recordedFor is for how long before an instant something must have come to be to count as of it: whoever asks gets it some seconds later.
+	recordedFor = time.Minute
 )
 
 // Body answers GET /api/v1/restatements.
@@ -97,6 +99,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			{Name: "until", Kind: query.Time, Example: "2026-01-31T12:00:00Z", Doc: "Restated then or before; default now."},
 			{Name: "limit", Kind: query.Integer, Default: "100", Min: 1, Max: maxRestatements, Doc: "Maximum number of restatements."},
 			query.CursorParam(),
+			query.AsOfParam("Point in time. What had come to be a minute before, and until is at most that. Default: now."),
 		},
 		Body: Body{}, Handle: u.list,
 	}}
@@ -112,7 +115,10 @@ func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error)
 	if since, given := r.Time("since"); given {
 		filter.Since = since
 	}
-	if until, given := r.Time("until"); given {
+	if at, past := r.Time("asOf"); past {
+		filter.Until, filter.Recorded = at, at.Add(-recordedFor)
+	}
+	if until, given := r.Time("until"); given && (until.Before(filter.Until) || filter.Recorded.IsZero()) {
 		filter.Until = until
 	}
 	if filter.Until.Before(filter.Since) {

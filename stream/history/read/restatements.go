@@ -41,12 +41,15 @@ type RestatementFilter struct {
 	CoinID, View string
 	// Since and Until bound when it was restated; both are included.
 	Since, Until time.Time
+	// Recorded leaves out what came to be later; a zero time does not.
+	Recorded time.Time
 	// Behind is the last restatement that was read, by time and offset: those after it are read. A zero time means that none was.
 	Behind Restatement
 }
 
-// counted are restatements that came to be: those by sources, and of a replay those of the attempt that finished.
-const counted = "(attempt = 0 OR (run, attempt, table_name) IN (SELECT run, attempt, table_name FROM restated_tables FINAL))"
+// counted are restatements that came to be by a time: those by sources, and of a replay those of the attempt that finished.
+const counted = `(attempt = 0 AND time <= (fromUnixTimestamp64Nano(toInt64(?), 'UTC') AS recorded)
+				OR attempt > 0 AND (run, attempt, table_name) IN (SELECT run, attempt, table_name FROM restated_tables FINAL WHERE time <= recorded))`
 
 // Restatements reads the newest restatements, at most limit of them: the last run first, within it as they were recorded.
 func (r Reader) Restatements(ctx context.Context, filter RestatementFilter, limit int) ([]Restatement, error) {
@@ -57,7 +60,7 @@ func (r Reader) Restatements(ctx context.Context, filter RestatementFilter, limi
 		WHERE time >= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND (? = '' OR coin_id = ?) AND (? = '' OR view_name = ?)
 			AND (time < fromUnixTimestamp64Nano(toInt64(?), 'UTC') OR time = fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND log_offset > ?) AND `+counted+`
 		ORDER BY time DESC, log_offset LIMIT ?`,
-		[]any{filter.Since.UnixNano(), filter.Until.UnixNano(), filter.CoinID, filter.CoinID, filter.View, filter.View, behind, behind, filter.Behind.Offset, limit},
+		[]any{filter.Since.UnixNano(), filter.Until.UnixNano(), filter.CoinID, filter.CoinID, filter.View, filter.View, behind, behind, filter.Behind.Offset, orEnd(filter.Recorded).UnixNano(), limit},
 		func(rows driver.Rows) (Restatement, error) {
 			var one Restatement
 			var key string
@@ -120,8 +123,9 @@ func (r Reader) Restated(ctx context.Context, tables, coins []string, from, to, 
 func (r Reader) Unlisted(ctx context.Context, filter RestatementFilter, limit int) ([]RestatedTable, error) {
 	tables, err := history.Select(ctx, r.store, `SELECT time, run, view_name, table_name, added + removed + changed - listed AS unlisted FROM restated_tables FINAL
 		WHERE time >= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC') AND (? = '' OR view_name = ?) AND unlisted > 0
+			AND time <= fromUnixTimestamp64Nano(toInt64(?), 'UTC')
 		ORDER BY time DESC, table_name LIMIT ?`,
-		[]any{filter.Since.UnixNano(), filter.Until.UnixNano(), filter.View, filter.View, limit},
+		[]any{filter.Since.UnixNano(), filter.Until.UnixNano(), filter.View, filter.View, orEnd(filter.Recorded).UnixNano(), limit},
 		func(rows driver.Rows) (t RestatedTable, err error) {
 			return t, rows.Scan(&t.Time, &t.Run, &t.View, &t.Table, &t.Rows)
 		})
