@@ -25,9 +25,11 @@ var servedPaths = []string{
 	"/api/v1/coins/markets?per_page=20", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=5", "/api/v1/coins/top?limit=10", "/api/v1/coins/trending?limit=5",
 	"/api/v1/coins/featured?limit=20", "/api/v1/coins/with-rates?category=lending&limit=50", "/api/v1/charts/bitcoin/current",
 	"/api/v1/coins?limit=50", "/api/v1/coins?q=bit&has_rates=true", "/api/v1/coins/bitcoin", "/api/v1/coins/by-id/tether", "/api/v1/coins/usdt/networks", "/api/v1/coins/ethereum/similar", "/api/v1/coins/categories",
+	"/api/v1/symbols/resolve?symbol=XBT&source=kraken", "/api/v1/symbols/resolve?symbol=uni&price=5", "/api/v1/symbols/resolve?symbol=USDT&view=tool", "/api/v1/corrections",
 	"/api/v1/coins/slugs?featured=true", "/api/v1/coins/stats", "/api/v1/coins/markets?category=layer-1&per_page=5",
 	"/api/v1/coins/bitcoin/market-data", "/api/v1/global-stats/movers?limit=3", "/api/v1/global-stats/fear-greed", "/api/v1/global-stats/summary",
-	"/api/v1/global-stats/metrics/history/btc_dominance", "/api/v1/global-stats/metrics/ohlc/total_market_cap", "/api/v1/global-stats/defi/history/lending_tvl",
+	// Of the whole market sources report the past in the first minutes of a demo, in which its series are 410.
+	"/api/v1/global-stats/defi/ohlc/staking_tvl", "/api/v1/global-stats/defi/history/lending_tvl",
 	"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates", "/api/v1/rates/history?platform=aave-v3&country=DE&product=lending-rates", "/api/v1/charts/ethereum/rates/staking?timeframe=1h",
 	"/api/v1/charts/ethereum/rates/lending?timeframe=24h", "/api/v1/rates/ETH/history?to=2100-01-01T00:00:00Z&limit=20&from=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), "/api/v1/stablecoins/USDT/peg-stability?window=24h",
 }
@@ -38,19 +40,24 @@ type servedAnswer struct {
 	before, after        time.Time
 }
 
+// served asks for a path, patiently where there is nothing to answer with yet.
 func (d *demo) served(t *testing.T, path string) servedAnswer {
 	t.Helper()
-	before := time.Now()
-	response, err := d.do(http.MethodGet, path, "")
-	if err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
+		before := time.Now()
+		response, err := d.do(http.MethodGet, path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err == nil && response.StatusCode == http.StatusOK {
+			return servedAnswer{path, string(body), response.Header.Get("X-Position"), before, time.Now()}
+		}
+		if err != nil || response.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			t.Fatalf("%s: %d %s %v", path, response.StatusCode, body, err)
+		}
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d %s %v", path, response.StatusCode, body, err)
-	}
-	return servedAnswer{path, string(body), response.Header.Get("X-Position"), before, time.Now()}
 }
 
 // What is asked for as of an instant is byte for byte what was answered then, whether this process still holds it or reads it from
@@ -125,13 +132,13 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates&asOf=2025-01-01T00:00:00Z":  "410 AGED_OUT availableFrom",
 		"/api/v1/stablecoins/USDT/peg-stability?asOf=2025-01-01T00:00:00Z":                                "410 AGED_OUT availableFrom",
 		"/api/v1/rates/ETH/history?category=price&asOf=" + answers[0].at():                                "400 NOT_SUPPORTED category",
-		"/api/v1/rates?asOf=" + answers[0].at():                                                           "400 NOT_SUPPORTED category",
+		"/api/v1/rates?asOf=" + answers[0].at():                                                           "200 count rates",
 		"/api/v1/coins/recent?asOf=" + answers[0].at():                                                    "200 createdAt", // first prices that are some minutes old may differ
 		"/api/v1/coins/top?asOf=2025-01-01T00:00:00Z":                                                     "410 AGED_OUT availableFrom",
 		"/api/v1/coins/featured?asOf=2025-01-01T00:00:00Z":                                                "410 AGED_OUT availableFrom",
 		"/api/v1/coins/with-rates?category=lending&asOf=2025-01-01T00:00:00Z":                             "410 AGED_OUT availableFrom",
 		"/api/v1/charts/bitcoin/current?asOf=2025-01-01T00:00:00Z":                                        "410 AGED_OUT availableFrom",
-		"/api/v1/prices/summary?asOf=" + answers[0].at():                                                  "400 VALIDATION_ERROR /api/v1/coins/by-id",
+		"/api/v1/prices/summary?asOf=" + answers[0].at():                                                  "200 count prices",
 		"/api/v1/prices/summary?asOf=2025-01-01T00:00:00Z":                                                "410 AGED_OUT availableFrom",
 		"/api/v1/coins/bitcoin?asOf=2025-01-01T00:00:00Z":                                                 "410 AGED_OUT availableFrom",
 		"/api/v1/coins/categories?asOf=2025-01-01T00:00:00Z":                                              "410 AGED_OUT availableFrom",

@@ -21,6 +21,8 @@ var boundByPlan = map[string]string{
 	"GET /api/v1/restatements":                       "/api/v1/restatements?since=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices":                             "/api/v1/prices?symbols=btc&asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices/{symbol}":                    "/api/v1/prices/BTC?asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/symbols/resolve":                    "/api/v1/symbols/resolve?symbol=XBT&asOf=2025-01-01T00:00:00Z",
+	"GET /api/v1/symbols/mappings":                   "/api/v1/symbols/mappings?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/corrections":                        "/api/v1/corrections?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices/summary":                     "/api/v1/prices/summary?asOf=2025-01-01T00:00:00Z",
 	"GET /api/v1/prices/{symbol}/explain":            "/api/v1/prices/BTC/explain?asOf=2025-01-01T00:00:00Z",

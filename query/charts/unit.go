@@ -106,7 +106,7 @@ var coinParam = query.CoinParam("coinId", query.Path, "bitcoin")
 var timeframeParam = query.Param{Name: "timeframe", Kind: query.Text, Default: "24h", Allowed: timeframeNames(),
 	Doc: "Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years."}
 
-var asOfParam = query.AsOfParam("Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now.")
+var asOfParam = query.AsOfParam("Point in time. The chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now.")
 
 var formatParam = query.Param{Name: "format", Kind: query.Text, Default: formatOHLC, Allowed: []string{formatOHLC, formatSimple}, Doc: "Candles (ohlc), or pairs of time and value (simple)."}
 

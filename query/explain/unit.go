@@ -160,7 +160,7 @@ func (u *Unit) Endpoints() []query.Endpoint {
 			"written as %2F. It is counted as a chart. Forms: " + formList() + ".",
 		Params: []query.Param{
 			{Name: "number", In: query.Path, Kind: query.Text, Required: true, Rest: true, MaxLength: maxNumber, Example: "price/bitcoin", Doc: "Name of the number."},
-			query.AsOfParam("Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been. Default: the current one."),
+			query.AsOfParam("Point in time: the number that was served then. Of minutes it is the one that was served, or the last one that had certainly been. Default: the current one."),
 			{Name: "depth", Kind: query.Integer, Default: "1", Min: 1, Max: maxDepth, Example: "2", Doc: "Levels of inputs."},
 		},
 		Body: Body{}, NotFound: true, Class: limits.Charts, Handle: u.answer,

@@ -83,7 +83,7 @@ func (u *Unit) explained() query.Endpoint {
 		Summary:     "Explain a price, current or past, from its inputs",
 		Description: "Recomputes the price from the recorded inputs with the version of the function that published it.",
 		Params: []query.Param{symbolParam,
-			query.AsOfParam("Point in time: the price served at that time, which may be of an earlier second. Default: the current price.")},
+			query.AsOfParam("Point in time. The price served at that time, which may be of an earlier second. Default: the current price.")},
 		Body: ExplainBody{}, NotFound: true, Handle: u.getExplanation,
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 )
 
-var asOfParam = query.AsOfParam("Point in time: which coin it meant then. Default: now.")
+var asOfParam = query.AsOfParam("Point in time. Which coin it meant then. Default: now.")
 
 // asked is what the symbols of a request are resolved by: what is known now, or what was served at an instant.
 type asked struct {

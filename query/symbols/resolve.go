@@ -24,9 +24,9 @@ const (
 func params(in query.In) []query.Param {
 	return []query.Param{
 		{Name: "symbol", In: in, Kind: query.Text, Required: true, MaxLength: maxInput, Example: "XBT",
-			Doc: "A symbol, pair, id, name or contract address of a coin, case-insensitive."},
+			Doc: "Symbol, pair, id, name or contract address of a coin. Case-insensitive."},
 		sourceParam(in, in == query.Field),
-		{Name: "price", In: in, Kind: query.Number, Doc: "Price of one unit in the context's quote asset, else in USD; distinguishes coins that share a symbol. Takes precedence over a price in the context."},
+		{Name: "price", In: in, Kind: query.Number, Doc: "Price of one unit, in the context's quote asset or USD. It distinguishes coins that share a symbol, and takes precedence over a price in the context."},
 		contextParam(in), asOfIn(in),
 	}
 }
@@ -40,7 +40,7 @@ func asOfIn(in query.In) query.Param {
 
 func sourceParam(in query.In, required bool) query.Param {
 	p := query.Param{Name: "source", In: in, Kind: query.Text, Required: required, MaxLength: 64, Example: "kraken",
-		Doc: "Where the symbol is used: a venue, a source such as coingecko or coinpaprika, or general."}
+		Doc: "Where it is used: a venue, a source such as coingecko, or general."}
 	if !required {
 		p.Default = schemas.GeneralSource
 	}
@@ -49,7 +49,7 @@ func sourceParam(in query.In, required bool) query.Param {
 
 func contextParam(in query.In) query.Param {
 	return query.Param{Name: "context", In: in, Kind: query.Hints, Allowed: []string{"exchange", "quote", "platform", "contract", "name", hintPrice}, Word: "exchange", Numbers: []string{hintPrice},
-		Doc: "Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an exchange or a quote currency."}
+		Doc: "Hints: exchange, quote currency, the coin's platform, contract, name and price. Plain text is an exchange or a quote currency."}
 }
 
 func (u *Unit) resolve() query.Endpoint {

@@ -12,9 +12,11 @@ import (
 
 // ExplainNumberOptions is what ExplainNumber may be asked. What is zero is not sent.
 type ExplainNumberOptions struct {
-	// Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been.
-	// Default: the current one.
+	// Point in time: the number that was served then. Of minutes it is the one that was served, or the last one that had certainly
+	// been. Default: the current one. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Levels of inputs. At most 4; greater values are lowered to it, and Meta.Clamped is set.
 	Depth int64
 }
@@ -43,14 +45,18 @@ func (c *Client) ExplainNumber(ctx context.Context, number string, options *Expl
 	o := given(options)
 	asked.at("number", number)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("depth", o.Depth)
 	return ask[api.ExplainBody](ctx, c, asked)
 }
 
 // ExplainPriceOptions is what ExplainPrice may be asked. What is zero is not sent.
 type ExplainPriceOptions struct {
-	// Point in time: the price served at that time, which may be of an earlier second. Default: the current price.
+	// Point in time. The price served at that time, which may be of an earlier second. Default: the current price. Or a position, as
+	// `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ExplainPrice asks GET /api/v1/prices/{symbol}/explain. Explain a price, current or past, from its inputs. Recomputes the price
@@ -63,6 +69,7 @@ func (c *Client) ExplainPrice(ctx context.Context, symbol string, options *Expla
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.PricesExplainBody](ctx, c, asked)
 }
 
@@ -73,9 +80,11 @@ type GetChartOptions struct {
 	Timeframe string
 	// Candles (ohlc), or pairs of time and value (simple). One of ohlc, simple.
 	Format string
-	// Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
-	// two seconds before may be missing. Default: now.
+	// Point in time. The chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
+	// two seconds before may be missing. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
@@ -98,6 +107,7 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 	asked.with("timeframe", o.Timeframe)
 	asked.with("format", o.Format)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsChartBody](ctx, c, asked)
@@ -106,8 +116,10 @@ func (c *Client) GetChart(ctx context.Context, coinID string, options *GetChartO
 // GetChartCurrentOptions is what GetChartCurrent may be asked. What is zero is not sent.
 type GetChartCurrentOptions struct {
 	// Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by when prices
-	// were written. Names of coins are those of now. Default: now.
+	// were written. Names of coins are those of now. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -124,14 +136,17 @@ func (c *Client) GetChartCurrent(ctx context.Context, coinID string, options *Ge
 	o := given(options)
 	asked.at("coinId", coinID)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsCurrentBody](ctx, c, asked)
 }
 
 // GetCoinOptions is what GetCoin may be asked. What is zero is not sent.
 type GetCoinOptions struct {
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -146,14 +161,17 @@ func (c *Client) GetCoin(ctx context.Context, coinID string, options *GetCoinOpt
 	o := given(options)
 	asked.at("coinId", coinID)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsCoinBody](ctx, c, asked)
 }
 
 // GetCoinByIDOptions is what GetCoinByID may be asked. What is zero is not sent.
 type GetCoinByIDOptions struct {
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -168,6 +186,7 @@ func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByI
 	o := given(options)
 	asked.at("id", id)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsCoinBody](ctx, c, asked)
 }
@@ -176,8 +195,11 @@ func (c *Client) GetCoinByID(ctx context.Context, id string, options *GetCoinByI
 type GetCoinHistoryOptions struct {
 	// Number of days back. At most 1825; greater values are lowered to it, and Meta.Clamped is set.
 	Days int64
-	// Point in time. The history that was given then, up to the interval that was under way. Default: now.
+	// Point in time. The history that was given then, up to the interval that was under way. Default: now. Or a position, as
+	// `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
@@ -197,6 +219,7 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 	asked.at("symbol", symbol)
 	asked.with("days", o.Days)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsHistoryBody](ctx, c, asked)
@@ -204,8 +227,10 @@ func (c *Client) GetCoinHistory(ctx context.Context, symbol string, options *Get
 
 // GetCoinMarketDataOptions is what GetCoinMarketData may be asked. What is zero is not sent.
 type GetCoinMarketDataOptions struct {
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -222,14 +247,17 @@ func (c *Client) GetCoinMarketData(ctx context.Context, coinID string, options *
 	o := given(options)
 	asked.at("coinId", coinID)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsStatisticsBody](ctx, c, asked)
 }
 
 // GetCoinStatsOptions is what GetCoinStats may be asked. What is zero is not sent.
 type GetCoinStatsOptions struct {
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // GetCoinStats asks GET /api/v1/coins/stats. Number of known coins. Counts the coins of our own table and those that sources report,
@@ -238,13 +266,17 @@ func (c *Client) GetCoinStats(ctx context.Context, options *GetCoinStatsOptions)
 	asked := call{method: "GET", path: "/api/v1/coins/stats"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.CoinsStatsBody](ctx, c, asked)
 }
 
 // GetDefiBorrowingOptions is what GetDefiBorrowing may be asked. What is zero is not sent.
 type GetDefiBorrowingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -257,6 +289,7 @@ func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowing
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/borrowing"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiBorrowingBody](ctx, c, asked)
 }
@@ -265,8 +298,11 @@ func (c *Client) GetDefiBorrowing(ctx context.Context, options *GetDefiBorrowing
 type GetDefiHistoryOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
-	// Point in time. The series that was answered then; period counts back from it. Default: now.
+	// Point in time. The series that was answered then; period counts back from it. Default: now. Or a position, as `X-Position` of an
+	// answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -285,14 +321,18 @@ func (c *Client) GetDefiHistory(ctx context.Context, metricType string, options 
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsHistoryBody](ctx, c, asked)
 }
 
 // GetDefiLendingOptions is what GetDefiLending may be asked. What is zero is not sent.
 type GetDefiLendingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -305,6 +345,7 @@ func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOpti
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/lending"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiLendingBody](ctx, c, asked)
 }
@@ -313,8 +354,11 @@ func (c *Client) GetDefiLending(ctx context.Context, options *GetDefiLendingOpti
 type GetDefiOHLCOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
-	// Point in time. The series that was answered then; period counts back from it. Default: now.
+	// Point in time. The series that was answered then; period counts back from it. Default: now. Or a position, as `X-Position` of an
+	// answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -333,14 +377,18 @@ func (c *Client) GetDefiOHLC(ctx context.Context, metricType string, options *Ge
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsOHLCBody](ctx, c, asked)
 }
 
 // GetDefiOverviewOptions is what GetDefiOverview may be asked. What is zero is not sent.
 type GetDefiOverviewOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -352,14 +400,18 @@ func (c *Client) GetDefiOverview(ctx context.Context, options *GetDefiOverviewOp
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiBody](ctx, c, asked)
 }
 
 // GetDefiStakingOptions is what GetDefiStaking may be asked. What is zero is not sent.
 type GetDefiStakingOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -373,6 +425,7 @@ func (c *Client) GetDefiStaking(ctx context.Context, options *GetDefiStakingOpti
 	asked := call{method: "GET", path: "/api/v1/global-stats/defi/staking"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsDefiStakingBody](ctx, c, asked)
 }
@@ -384,8 +437,11 @@ type GetEarnBenchmarkOptions struct {
 	// Days of history. The plan may allow less; Meta.Clamped is then set. At most 1825; greater values are lowered to it, and
 	// Meta.Clamped is set.
 	HistoryDays int64
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. Or a position, as
+	// `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -400,14 +456,18 @@ func (c *Client) GetEarnBenchmark(ctx context.Context, options *GetEarnBenchmark
 	asked.with("segment", o.Segment)
 	asked.with("history_days", o.HistoryDays)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.EarnBenchmarkBody](ctx, c, asked)
 }
 
 // GetEarnProductOptions is what GetEarnProduct may be asked. What is zero is not sent.
 type GetEarnProductOptions struct {
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. Or a position, as
+	// `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -422,14 +482,18 @@ func (c *Client) GetEarnProduct(ctx context.Context, productID string, options *
 	o := given(options)
 	asked.at("productId", productID)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.EarnProductBody](ctx, c, asked)
 }
 
 // GetFearGreedOptions is what GetFearGreed may be asked. What is zero is not sent.
 type GetFearGreedOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -441,14 +505,18 @@ func (c *Client) GetFearGreed(ctx context.Context, options *GetFearGreedOptions)
 	asked := call{method: "GET", path: "/api/v1/global-stats/fear-greed"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsFearGreedBody](ctx, c, asked)
 }
 
 // GetFiatOptions is what GetFiat may be asked. What is zero is not sent.
 type GetFiatOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
+	// of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -464,14 +532,18 @@ func (c *Client) GetFiat(ctx context.Context, symbol string, options *GetFiatOpt
 	o := given(options)
 	asked.at("symbol", symbol)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.FiatCurrencyBody](ctx, c, asked)
 }
 
 // GetFiatRatesOptions is what GetFiatRates may be asked. What is zero is not sent.
 type GetFiatRatesOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
+	// of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -484,14 +556,18 @@ func (c *Client) GetFiatRates(ctx context.Context, options *GetFiatRatesOptions)
 	asked := call{method: "GET", path: "/api/v1/fiat/rates/usd"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.FiatRatesBody](ctx, c, asked)
 }
 
 // GetFiatStatsOptions is what GetFiatStats may be asked. What is zero is not sent.
 type GetFiatStatsOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
+	// of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // GetFiatStats asks GET /api/v1/fiat/stats. Number of currencies, and how many have no fresh rate. Counts every currency with a
@@ -500,13 +576,17 @@ func (c *Client) GetFiatStats(ctx context.Context, options *GetFiatStatsOptions)
 	asked := call{method: "GET", path: "/api/v1/fiat/stats"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.FiatStatsBody](ctx, c, asked)
 }
 
 // GetFiatStatusOptions is what GetFiatStatus may be asked. What is zero is not sent.
 type GetFiatStatusOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
+	// of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // GetFiatStatus asks GET /api/v1/fiat/status. Time of the last and of the next poll of exchange rates. Times come from the log: the
@@ -515,13 +595,17 @@ func (c *Client) GetFiatStatus(ctx context.Context, options *GetFiatStatusOption
 	asked := call{method: "GET", path: "/api/v1/fiat/status"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.FiatStatusBody](ctx, c, asked)
 }
 
 // GetGlobalMetricsOptions is what GetGlobalMetrics may be asked. What is zero is not sent.
 type GetGlobalMetricsOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -534,6 +618,7 @@ func (c *Client) GetGlobalMetrics(ctx context.Context, options *GetGlobalMetrics
 	asked := call{method: "GET", path: "/api/v1/global-stats/metrics"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMetricsBody](ctx, c, asked)
 }
@@ -559,8 +644,11 @@ func (c *Client) GetLogRecord(ctx context.Context, topic string, partition int64
 
 // GetMarketSummaryOptions is what GetMarketSummary may be asked. What is zero is not sent.
 type GetMarketSummaryOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -572,6 +660,7 @@ func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummary
 	asked := call{method: "GET", path: "/api/v1/global-stats/summary"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSummaryBody](ctx, c, asked)
 }
@@ -580,8 +669,11 @@ func (c *Client) GetMarketSummary(ctx context.Context, options *GetMarketSummary
 type GetMetricHistoryOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
-	// Point in time. The series that was answered then; period counts back from it. Default: now.
+	// Point in time. The series that was answered then; period counts back from it. Default: now. Or a position, as `X-Position` of an
+	// answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -599,6 +691,7 @@ func (c *Client) GetMetricHistory(ctx context.Context, metricType string, option
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsHistoryBody](ctx, c, asked)
 }
@@ -607,8 +700,11 @@ func (c *Client) GetMetricHistory(ctx context.Context, metricType string, option
 type GetMetricOHLCOptions struct {
 	// Period. One of 24h, 7d, 30d.
 	Period string
-	// Point in time. The series that was answered then; period counts back from it. Default: now.
+	// Point in time. The series that was answered then; period counts back from it. Default: now. Or a position, as `X-Position` of an
+	// answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -626,6 +722,7 @@ func (c *Client) GetMetricOHLC(ctx context.Context, metricType string, options *
 	asked.at("metricType", metricType)
 	asked.with("period", o.Period)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsOHLCBody](ctx, c, asked)
 }
@@ -642,8 +739,11 @@ type GetMoversOptions struct {
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
 	// and Meta.Clamped is set.
 	MinVolume *int64
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -659,6 +759,7 @@ func (c *Client) GetMovers(ctx context.Context, options *GetMoversOptions) (*api
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversBody](ctx, c, asked)
 }
@@ -672,8 +773,11 @@ type GetMoversOfRanksOptions struct {
 	// Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it,
 	// and Meta.Clamped is set.
 	MinVolume *int64
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -692,6 +796,7 @@ func (c *Client) GetMoversOfRanks(ctx context.Context, rankRange string, options
 	asked.with("offset", o.Offset)
 	asked.with("min_volume", o.MinVolume)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsMoversOfBody](ctx, c, asked)
 }
@@ -701,8 +806,11 @@ type GetPegStabilityOptions struct {
 	// Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered to that. Points
 	// are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
 	Window string
-	// Point in time. The answer that was given then, with ages as they were. Default: now.
+	// Point in time. The answer that was given then, with ages as they were. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -719,6 +827,7 @@ func (c *Client) GetPegStability(ctx context.Context, symbol string, options *Ge
 	asked.at("symbol", symbol)
 	asked.with("window", o.Window)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.StablecoinsStabilityBody](ctx, c, asked)
 }
@@ -732,8 +841,11 @@ type GetPriceOptions struct {
 	// Adds the inputs of the price and a recomputation.
 	Explain bool
 	// Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices
-	// were written. Names of coins and countries of providers are those of now. Default: now.
+	// were written. Names of coins and countries of providers are those of now. Default: now. Or a position, as `X-Position` of an
+	// answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // GetPrice asks GET /api/v1/prices/{symbol}. Price of a coin, current or as of a past time. The median over providers; prices more
@@ -750,6 +862,7 @@ func (c *Client) GetPrice(ctx context.Context, symbol string, options *GetPriceO
 	asked.with("vs", o.Vs)
 	asked.with("explain", o.Explain)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.PricesPriceBody](ctx, c, asked)
 }
 
@@ -763,8 +876,10 @@ type GetRateChartOptions struct {
 	// Only this provider, by slug.
 	Provider string
 	// Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now.
-	// Default: now.
+	// Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -788,6 +903,7 @@ func (c *Client) GetRateChart(ctx context.Context, coinID string, category strin
 	asked.with("format", o.Format)
 	asked.with("provider", o.Provider)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsRateChartBody](ctx, c, asked)
 }
@@ -807,8 +923,10 @@ type GetRateHistoryOptions struct {
 	// Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
 	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
-	// not for category price. Default: now.
+	// not for category price. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -831,6 +949,7 @@ func (c *Client) GetRateHistory(ctx context.Context, symbol string, options *Get
 	asked.with("to", o.To)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesPastBody](ctx, c, asked)
 }
@@ -866,8 +985,10 @@ type GetRatesOptions struct {
 	// Adds the inputs of each rate and a recomputation.
 	Explain bool
 	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
-	// Default: now.
+	// Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // GetRates asks GET /api/v1/rates/{symbol}. Current yields of a coin, and its prices by exchange. Entries that the source has not
@@ -884,13 +1005,17 @@ func (c *Client) GetRates(ctx context.Context, symbol string, options *GetRatesO
 	asked.with("limit", o.Limit)
 	asked.with("explain", o.Explain)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.RatesSymbolBody](ctx, c, asked)
 }
 
 // GetSentimentOptions is what GetSentiment may be asked. What is zero is not sent.
 type GetSentimentOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -903,14 +1028,18 @@ func (c *Client) GetSentiment(ctx context.Context, options *GetSentimentOptions)
 	asked := call{method: "GET", path: "/api/v1/global-stats/sentiment"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSentimentBody](ctx, c, asked)
 }
 
 // GetSentimentOfRanksOptions is what GetSentimentOfRanks may be asked. What is zero is not sent.
 type GetSentimentOfRanksOptions struct {
-	// Point in time. The answer that was given then, with its age as it was. Default: now.
+	// Point in time. The answer that was given then, with its age as it was. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -925,6 +1054,7 @@ func (c *Client) GetSentimentOfRanks(ctx context.Context, rankRange string, opti
 	o := given(options)
 	asked.at("rankRange", rankRange)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.GlobalstatsSentimentOfBody](ctx, c, asked)
 }
@@ -947,9 +1077,11 @@ type ListChartsOptions struct {
 	// Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years. One of 1h, 24h, 7d, 30d,
 	// 90d, 1y, max.
 	Timeframe string
-	// Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
-	// two seconds before may be missing. Default: now.
+	// Point in time. The chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within
+	// two seconds before may be missing. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// With `AsOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled,
 	// imported or replayed since. Default: said. One of said, latest.
 	Knowledge string
@@ -968,6 +1100,7 @@ func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListCh
 	asked.with("coins", coins)
 	asked.with("timeframe", o.Timeframe)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("knowledge", o.Knowledge)
 	asked.with("explain", o.Explain)
 	return ask[api.ChartsListBody](ctx, c, asked)
@@ -975,8 +1108,10 @@ func (c *Client) ListCharts(ctx context.Context, coins []string, options *ListCh
 
 // ListCoinCategoriesOptions is what ListCoinCategories may be asked. What is zero is not sent.
 type ListCoinCategoriesOptions struct {
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -988,6 +1123,7 @@ func (c *Client) ListCoinCategories(ctx context.Context, options *ListCoinCatego
 	asked := call{method: "GET", path: "/api/v1/coins/categories"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsCategoriesBody](ctx, c, asked)
 }
@@ -1009,8 +1145,10 @@ type ListCoinMarketTableOptions struct {
 	Category string
 	// Only coins whose name, symbol or id contains this text. Case-insensitive.
 	Search string
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1029,6 +1167,7 @@ func (c *Client) ListCoinMarketTable(ctx context.Context, options *ListCoinMarke
 	asked.with("category", o.Category)
 	asked.with("search", o.Search)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTableBody](ctx, c, asked)
 }
@@ -1052,8 +1191,10 @@ func (c *Client) IterCoinMarketTable(ctx context.Context, options *ListCoinMarke
 type ListCoinMarketsOptions struct {
 	// Maximum number of rows. At most 200; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ListCoinMarkets asks GET /api/v1/coins/{coinId}/markets. Markets of a coin, by exchange. Those received within 120 seconds before
@@ -1067,13 +1208,16 @@ func (c *Client) ListCoinMarkets(ctx context.Context, coinID string, options *Li
 	asked.at("coinId", coinID)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.CoinsMarketsBody](ctx, c, asked)
 }
 
 // ListCoinNetworksOptions is what ListCoinNetworks may be asked. What is zero is not sent.
 type ListCoinNetworksOptions struct {
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ListCoinNetworks asks GET /api/v1/coins/{coinId}/networks. Platforms a coin is issued on, with contract addresses. As listed by
@@ -1086,6 +1230,7 @@ func (c *Client) ListCoinNetworks(ctx context.Context, coinID string, options *L
 	o := given(options)
 	asked.at("coinId", coinID)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.CoinsNetworksBody](ctx, c, asked)
 }
 
@@ -1093,8 +1238,10 @@ func (c *Client) ListCoinNetworks(ctx context.Context, coinID string, options *L
 type ListCoinSlugsOptions struct {
 	// Only the featured coins, at most 100.
 	Featured bool
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ListCoinSlugs asks GET /api/v1/coins/slugs. Ids of all coins. By rank; coins without a market cap, also those without a price,
@@ -1104,6 +1251,7 @@ func (c *Client) ListCoinSlugs(ctx context.Context, options *ListCoinSlugsOption
 	o := given(options)
 	asked.with("featured", o.Featured)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.CoinsSlugsBody](ctx, c, asked)
 }
 
@@ -1113,8 +1261,10 @@ type ListCoinsWithRatesOptions struct {
 	CoinCategory string
 	// Maximum number of rows. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1131,6 +1281,7 @@ func (c *Client) ListCoinsWithRates(ctx context.Context, category string, option
 	asked.with("coinCategory", o.CoinCategory)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsWithRatesBody](ctx, c, asked)
 }
@@ -1143,8 +1294,11 @@ type ListCorrectionsOptions struct {
 	Limit int64
 	// Meta.Next of the page before.
 	Cursor string
-	// Point in time. What had been written a minute before, as if nothing had been since. Default: now.
+	// Point in time. What had been written a minute before, as if nothing had been since. Default: now. Or a position, as `X-Position`
+	// of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ListCorrections asks GET /api/v1/corrections. What was excluded of venues' ticks, and why. An operator may exclude the ticks of a
@@ -1158,6 +1312,7 @@ func (c *Client) ListCorrections(ctx context.Context, options *ListCorrectionsOp
 	asked.with("limit", o.Limit)
 	asked.with("cursor", o.Cursor)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.CorrectionsBody](ctx, c, asked)
 }
 
@@ -1172,8 +1327,11 @@ type ListEarnChangesOptions struct {
 	Since time.Time
 	// Maximum number of changes. At most 1000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. Or a position, as
+	// `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ListEarnChanges asks GET /api/v1/earn/changes. Changes of the terms of earn products, newest first. Openings and closings, caps,
@@ -1186,6 +1344,7 @@ func (c *Client) ListEarnChanges(ctx context.Context, options *ListEarnChangesOp
 	asked.with("since", o.Since)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.EarnChangesBody](ctx, c, asked)
 }
 
@@ -1204,8 +1363,11 @@ type ListEarnProductsOptions struct {
 	Limit int64
 	// Products to skip. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
-	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now.
+	// Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. Or a position, as
+	// `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1223,6 +1385,7 @@ func (c *Client) ListEarnProducts(ctx context.Context, options *ListEarnProducts
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.EarnProductsBody](ctx, c, asked)
 }
@@ -1246,8 +1409,10 @@ func (c *Client) IterEarnProducts(ctx context.Context, options *ListEarnProducts
 type ListFeaturedCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1260,14 +1425,18 @@ func (c *Client) ListFeaturedCoins(ctx context.Context, options *ListFeaturedCoi
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsFeaturedBody](ctx, c, asked)
 }
 
 // ListFiatOptions is what ListFiat may be asked. What is zero is not sent.
 type ListFiatOptions struct {
-	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now.
+	// Point in time. The answer that was given then. CreatedAt is what is known of it now. Default: now. Or a position, as `X-Position`
+	// of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1280,6 +1449,7 @@ func (c *Client) ListFiat(ctx context.Context, options *ListFiatOptions) (*api.F
 	asked := call{method: "GET", path: "/api/v1/fiat"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.FiatListBody](ctx, c, asked)
 }
@@ -1291,8 +1461,11 @@ type ListPricesOptions struct {
 	// Adds the inputs of the price and a recomputation.
 	Explain bool
 	// Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices
-	// were written. Names of coins and countries of providers are those of now. Default: now.
+	// were written. Names of coins and countries of providers are those of now. Default: now. Or a position, as `X-Position` of an
+	// answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ListPrices asks GET /api/v1/prices. Prices of several coins, current or as of a past time. A coin without a recent median has the
@@ -1306,6 +1479,7 @@ func (c *Client) ListPrices(ctx context.Context, symbols []string, options *List
 	asked.with("vs", o.Vs)
 	asked.with("explain", o.Explain)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.PricesListBody](ctx, c, asked)
 }
 
@@ -1346,8 +1520,10 @@ type ListRateSeriesOptions struct {
 	// Maximum number of series. At most 20; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
 	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
-	// Default: now.
+	// Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1369,6 +1545,7 @@ func (c *Client) ListRateSeries(ctx context.Context, country string, product str
 	asked.with("timeframe", o.Timeframe)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesSeriesBody](ctx, c, asked)
 }
@@ -1387,8 +1564,10 @@ type ListRatesOptions struct {
 	// Rows to skip. At most 1000000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
 	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
-	// Default: now.
+	// Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1406,6 +1585,7 @@ func (c *Client) ListRates(ctx context.Context, options *ListRatesOptions) (*api
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesListBody](ctx, c, asked)
 }
@@ -1429,8 +1609,11 @@ func (c *Client) IterRates(ctx context.Context, options *ListRatesOptions) iter.
 type ListRecentCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then, with first prices that had been published for a minute. Default: now.
+	// Point in time. The answer that was given then, with first prices that had been published for a minute. Default: now. Or a
+	// position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1443,6 +1626,7 @@ func (c *Client) ListRecentCoins(ctx context.Context, options *ListRecentCoinsOp
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsRecentBody](ctx, c, asked)
 }
@@ -1463,6 +1647,11 @@ type ListRestatementsOptions struct {
 	Limit int64
 	// Meta.Next of the page before.
 	Cursor string
+	// Point in time. What had come to be a minute before, and until is at most that. Default: now. Or a position, as `X-Position` of an
+	// answer has it.
+	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ListRestatements asks GET /api/v1/restatements. Rows of the past that were changed after they may have been read. A replay of the
@@ -1478,6 +1667,8 @@ func (c *Client) ListRestatements(ctx context.Context, options *ListRestatements
 	asked.with("until", o.Until)
 	asked.with("limit", o.Limit)
 	asked.with("cursor", o.Cursor)
+	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.RestatementsBody](ctx, c, asked)
 }
 
@@ -1485,8 +1676,10 @@ func (c *Client) ListRestatements(ctx context.Context, options *ListRestatements
 type ListSimilarCoinsOptions struct {
 	// Maximum number of rows. At most 50; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1502,6 +1695,7 @@ func (c *Client) ListSimilarCoins(ctx context.Context, coinID string, options *L
 	asked.at("coinId", coinID)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsSimilarBody](ctx, c, asked)
 }
@@ -1510,8 +1704,11 @@ func (c *Client) ListSimilarCoins(ctx context.Context, coinID string, options *L
 type ListStablecoinsOptions struct {
 	// Maximum number of stablecoins. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then, with ages as they were. Default: now.
+	// Point in time. The answer that was given then, with ages as they were. Default: now. Or a position, as `X-Position` of an answer
+	// has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1524,6 +1721,7 @@ func (c *Client) ListStablecoins(ctx context.Context, options *ListStablecoinsOp
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.StablecoinsIndexBody](ctx, c, asked)
 }
@@ -1534,6 +1732,11 @@ type ListSymbolMappingsOptions struct {
 	Limit int64
 	// Mappings to skip. At most 100000; greater values are lowered to it, and Meta.Clamped is set.
 	Offset int64
+	// Point in time: the mappings that held then, by the ticks and overrides that had been read. Default: now. Or a position, as
+	// `X-Position` of an answer has it.
+	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1546,6 +1749,8 @@ func (c *Client) ListSymbolMappings(ctx context.Context, options *ListSymbolMapp
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("offset", o.Offset)
+	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.SymbolsMappingsBody](ctx, c, asked)
 }
@@ -1569,8 +1774,10 @@ func (c *Client) IterSymbolMappings(ctx context.Context, options *ListSymbolMapp
 type ListTopCoinsOptions struct {
 	// Maximum number of rows. At most 500; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1582,6 +1789,7 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTopBody](ctx, c, asked)
 }
@@ -1590,8 +1798,10 @@ func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions)
 type ListTrendingCoinsOptions struct {
 	// Maximum number of rows. At most 100; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1604,20 +1814,25 @@ func (c *Client) ListTrendingCoins(ctx context.Context, options *ListTrendingCoi
 	o := given(options)
 	asked.with("limit", o.Limit)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsTrendingBody](ctx, c, asked)
 }
 
 // ResolveSymbolOptions is what ResolveSymbol may be asked. What is zero is not sent.
 type ResolveSymbolOptions struct {
-	// Where the symbol is used: a venue, a source such as coingecko or coinpaprika, or general.
+	// Where it is used: a venue, a source such as coingecko, or general.
 	Source string
-	// Price of one unit in the context's quote asset, else in USD; distinguishes coins that share a symbol. Takes precedence over a
+	// Price of one unit, in the context's quote asset or USD. It distinguishes coins that share a symbol, and takes precedence over a
 	// price in the context.
 	Price float64
-	// Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an exchange or a quote
-	// currency. Also as JSON, or one word, which is the exchange.
+	// Hints: exchange, quote currency, the coin's platform, contract, name and price. Plain text is an exchange or a quote currency.
+	// Also as JSON, or one word, which is the exchange.
 	Context map[string]any
+	// Point in time. Which coin it meant then. Default: now. Or a position, as `X-Position` of an answer has it.
+	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1627,7 +1842,7 @@ type ResolveSymbolOptions struct {
 // override, the mapping of the source or exchange, uniqueness, the given price, the coin table, market cap, a search of names. In
 // the tool view an unresolved symbol is a 404 with candidates.
 //
-// symbol: A symbol, pair, id, name or contract address of a coin, case-insensitive.
+// symbol: Symbol, pair, id, name or contract address of a coin. Case-insensitive.
 func (c *Client) ResolveSymbol(ctx context.Context, symbol string, options *ResolveSymbolOptions) (*api.SymbolsResolutionBody, error) {
 	asked := call{method: "GET", path: "/api/v1/symbols/resolve"}
 	o := given(options)
@@ -1635,16 +1850,21 @@ func (c *Client) ResolveSymbol(ctx context.Context, symbol string, options *Reso
 	asked.with("source", o.Source)
 	asked.with("price", o.Price)
 	asked.with("context", o.Context)
+	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.SymbolsResolutionBody](ctx, c, asked)
 }
 
 // ResolveSymbolsOptions is what ResolveSymbols may be asked. What is zero is not sent.
 type ResolveSymbolsOptions struct {
-	// Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an exchange or a quote
-	// currency.
+	// Point in time. Which coin it meant then. Default: now. Or a position, as `X-Position` of an answer has it.
+	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
+	// Hints: exchange, quote currency, the coin's platform, contract, name and price. Plain text is an exchange or a quote currency.
 	Context any
-	// Where the symbol is used: a venue, a source such as coingecko or coinpaprika, or general.
+	// Where it is used: a venue, a source such as coingecko, or general.
 	Source string
 }
 
@@ -1656,6 +1876,8 @@ func (c *Client) ResolveSymbols(ctx context.Context, symbols []string, options *
 	asked := call{method: "POST", path: "/api/v1/symbols/resolve/batch"}
 	o := given(options)
 	asked.post("symbols", symbols)
+	asked.post("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.post("context", o.Context)
 	asked.post("source", o.Source)
 	return ask[api.SymbolsBatchBody](ctx, c, asked)
@@ -1681,8 +1903,10 @@ type SearchCoinsOptions struct {
 	Category string
 	// true: only coins with yields; false: only coins without. Of lending, borrowing or staking.
 	HasRates bool
-	// Point in time. The answer that was given then. Default: now.
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1702,6 +1926,7 @@ func (c *Client) SearchCoins(ctx context.Context, options *SearchCoinsOptions) (
 	asked.with("category", o.Category)
 	asked.with("has_rates", o.HasRates)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.CoinsSearchBody](ctx, c, asked)
 }
@@ -1723,8 +1948,11 @@ func (c *Client) IterCoins(ctx context.Context, options *SearchCoinsOptions) ite
 
 // SummarizePricesOptions is what SummarizePrices may be asked. What is zero is not sent.
 type SummarizePricesOptions struct {
-	// Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now.
+	// Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now. Or a position, as
+	// `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1736,6 +1964,7 @@ func (c *Client) SummarizePrices(ctx context.Context, options *SummarizePricesOp
 	asked := call{method: "GET", path: "/api/v1/prices/summary"}
 	o := given(options)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.PricesSummaryBody](ctx, c, asked)
 }
@@ -1748,8 +1977,10 @@ type SummarizeRatesOptions struct {
 	// Only this category. One of lending, staking, borrowing, price.
 	Category string
 	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
-	// Default: now.
+	// Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -1764,6 +1995,7 @@ func (c *Client) SummarizeRates(ctx context.Context, options *SummarizeRatesOpti
 	asked.with("symbol", o.Symbol)
 	asked.with("category", o.Category)
 	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesSummaryBody](ctx, c, asked)
 }

@@ -24,7 +24,7 @@ export abstract class Operations {
   explainNumber(asked: {
     /** Name of the number. */
     number: string
-    /** Point in time: the number that was served then; of minutes the one that was served, or the last one that had certainly been. Default: the current one. A date alone is its beginning in UTC. */
+    /** Point in time: the number that was served then. Of minutes it is the one that was served, or the last one that had certainly been. Default: the current one. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Levels of inputs. At most 4; greater values are lowered to it, and meta.clamped is set. */
     depth?: number
@@ -36,7 +36,7 @@ export abstract class Operations {
   explainPrice(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     symbol: string
-    /** Point in time: the price served at that time, which may be of an earlier second. Default: the current price. A date alone is its beginning in UTC. */
+    /** Point in time. The price served at that time, which may be of an earlier second. Default: the current price. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   }): Promise<types.PricesExplainBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices/{symbol}/explain", query: ["asOf"] }, asked)
@@ -50,7 +50,7 @@ export abstract class Operations {
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
     /** Candles (ohlc), or pairs of time and value (simple). */
     format?: "ohlc" | "simple"
-    /** Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
     knowledge?: "said" | "latest"
@@ -64,7 +64,7 @@ export abstract class Operations {
   getChartCurrent(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
-    /** Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -76,7 +76,7 @@ export abstract class Operations {
   getCoin(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -88,7 +88,7 @@ export abstract class Operations {
   getCoinByID(asked: {
     /** Coin id, case-insensitive; also one that equals a fixed path segment. */
     id: string
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -102,7 +102,7 @@ export abstract class Operations {
     symbol: string
     /** Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     days?: number
-    /** Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
     knowledge?: "said" | "latest"
@@ -116,7 +116,7 @@ export abstract class Operations {
   getCoinMarketData(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -126,7 +126,7 @@ export abstract class Operations {
 
   /** Number of known coins. Counts the coins of our own table and those that sources report, and how many of them have a price, a market cap and details. */
   getCoinStats(asked: {
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   } = {}): Promise<types.CoinsStatsBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/stats", query: ["asOf"] }, asked)
@@ -134,7 +134,7 @@ export abstract class Operations {
 
   /** DeFi borrowing: debt, collateral and rates, current or as of a past time. All of DefiLlama's protocols with borrowed amounts, exchanges left out, and rates of protocols on chains that were reported within the last two hours. Rates of a protocol or coin are weighted by the debt, where known. */
   getDefiBorrowing(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -148,7 +148,7 @@ export abstract class Operations {
     metricType: "defi_tvl" | "lending_tvl" | "staking_tvl" | "borrowing_tvl" | "lending_apy" | "staking_apy" | "borrow_apy"
     /** Period. */
     period?: "24h" | "7d" | "30d"
-    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -158,7 +158,7 @@ export abstract class Operations {
 
   /** DeFi lending: the largest protocols and coins, and their yields, current or as of a past time. DefiLlama's protocols of the category Lending, with rates of protocols on chains that were reported within the last two hours. Yields of a protocol or coin are weighted by the amount supplied or borrowed, where known. */
   getDefiLending(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -172,7 +172,7 @@ export abstract class Operations {
     metricType: "defi_tvl" | "lending_tvl" | "staking_tvl" | "borrowing_tvl" | "lending_apy" | "staking_apy" | "borrow_apy"
     /** Period. */
     period?: "24h" | "7d" | "30d"
-    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -182,7 +182,7 @@ export abstract class Operations {
 
   /** Overview of DeFi, current or as of a past time. Fails with STALE_DATA if the data is older than two hours, or before there is any. */
   getDefiOverview(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -192,7 +192,7 @@ export abstract class Operations {
 
   /** DeFi staking: the largest protocols and chains, and their yields, current or as of a past time. DefiLlama's protocols of the categories Liquid Staking and Staking Pool, not those of restaking, with rates that were reported within the last two hours. Yields of a protocol or chain are weighted by the amount staked, where known. */
   getDefiStaking(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -206,7 +206,7 @@ export abstract class Operations {
     segment?: "overall" | "cefi" | "defi"
     /** Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are lowered to it, and meta.clamped is set. */
     history_days?: number
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -218,7 +218,7 @@ export abstract class Operations {
   getEarnProduct(asked: {
     /** provider:coin:category, as in the list of products. */
     productId: string
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -228,7 +228,7 @@ export abstract class Operations {
 
   /** Fear and greed index. The value of alternative.me, and an index computed by this service, which replaces it if it is older than 26 hours; see source. */
   getFearGreed(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -240,7 +240,7 @@ export abstract class Operations {
   getFiat(asked: {
     /** ISO 4217 code, case-insensitive. */
     symbol: string
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -250,7 +250,7 @@ export abstract class Operations {
 
   /** Exchange rates of the US dollar, by currency code. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
   getFiatRates(asked: {
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -260,7 +260,7 @@ export abstract class Operations {
 
   /** Number of currencies, and how many have no fresh rate. Counts every currency with a known name that a source has published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one. */
   getFiatStats(asked: {
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   } = {}): Promise<types.FiatStatsBody> {
     return this.ask({ method: "GET", path: "/api/v1/fiat/stats", query: ["asOf"] }, asked)
@@ -268,7 +268,7 @@ export abstract class Operations {
 
   /** Time of the last and of the next poll of exchange rates. Times come from the log: the last poll is that of any source of exchange rates, and the next one follows it by the shortest interval of the sources. */
   getFiatStatus(asked: {
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   } = {}): Promise<types.FiatStatusBody> {
     return this.ask({ method: "GET", path: "/api/v1/fiat/status", query: ["asOf"] }, asked)
@@ -276,7 +276,7 @@ export abstract class Operations {
 
   /** Totals and dominance of the whole market, current or as of a past time. Computed once per minute over all coins with a known price and supply; changes are against 24 hours before and absent if that is not known. */
   getGlobalMetrics(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -298,7 +298,7 @@ export abstract class Operations {
 
   /** Overview of the whole market. Market cap, volume and dominance; in the reference view also movers, sentiment, and fear and greed. */
   getMarketSummary(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -312,7 +312,7 @@ export abstract class Operations {
     metricType: "total_market_cap" | "total_volume_24h" | "btc_dominance" | "eth_dominance"
     /** Period. */
     period?: "24h" | "7d" | "30d"
-    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -326,7 +326,7 @@ export abstract class Operations {
     metricType: "total_market_cap" | "total_volume_24h" | "btc_dominance" | "eth_dominance"
     /** Period. */
     period?: "24h" | "7d" | "30d"
-    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -344,7 +344,7 @@ export abstract class Operations {
     offset?: number
     /** Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it, and meta.clamped is set. */
     min_volume?: number
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -362,7 +362,7 @@ export abstract class Operations {
     offset?: number
     /** Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values are lowered to it, and meta.clamped is set. */
     min_volume?: number
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -376,7 +376,7 @@ export abstract class Operations {
     symbol: string
     /** Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered to that. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond. */
     window?: string
-    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -394,7 +394,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   }): Promise<types.PricesPriceBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices/{symbol}", query: ["region", "vs", "explain", "asOf"] }, asked)
@@ -412,7 +412,7 @@ export abstract class Operations {
     format?: "ohlc" | "simple"
     /** Only this provider, by slug. */
     provider?: string
-    /** Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -436,7 +436,7 @@ export abstract class Operations {
     to?: string | Date
     /** Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; not for category price. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; not for category price. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -466,7 +466,7 @@ export abstract class Operations {
     limit?: number
     /** Adds the inputs of each rate and a recomputation. */
     explain?: boolean
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   }): Promise<types.RatesSymbolBody> {
     return this.ask({ method: "GET", path: "/api/v1/rates/{symbol}", query: ["category", "provider", "limit", "explain", "asOf"] }, asked)
@@ -474,7 +474,7 @@ export abstract class Operations {
 
   /** Number of coins that rose and fell within 24 hours, by rank segment. The segments 1-50, 51-100 and 101-250, and all ranked coins as overall. Coins without a known change are left out; each of the others counts once, whatever its market cap. */
   getSentiment(asked: {
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -486,7 +486,7 @@ export abstract class Operations {
   getSentimentOfRanks(asked: {
     /** Rank segment by market cap; all returns every segment. */
     rankRange: "1-50" | "51-100" | "101-250" | "all"
-    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -510,7 +510,7 @@ export abstract class Operations {
     coins: readonly string[]
     /** Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years. */
     timeframe?: "1h" | "24h" | "7d" | "30d" | "90d" | "1y" | "max"
-    /** Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The chart that was given then, up to the interval that was under way. What had closed, or was back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** With `asOf`: said is what was answered then; latest is what is known now of the time up to then, with what was back-filled, imported or replayed since. Default: said. */
     knowledge?: "said" | "latest"
@@ -522,7 +522,7 @@ export abstract class Operations {
 
   /** Categories of coins. Names are those of the sources that describe the coins; a coin counts in each of its categories. Sums are over the coins whose value is known. */
   listCoinCategories(asked: {
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -546,7 +546,7 @@ export abstract class Operations {
     category?: string
     /** Only coins whose name, symbol or id contains this text. Case-insensitive. */
     search?: string
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -568,7 +568,7 @@ export abstract class Operations {
     category?: string
     /** Only coins whose name, symbol or id contains this text. Case-insensitive. */
     search?: string
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -582,7 +582,7 @@ export abstract class Operations {
     coinId: string
     /** Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   }): Promise<types.CoinsMarketsBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/markets", query: ["limit", "asOf"] }, asked)
@@ -592,7 +592,7 @@ export abstract class Operations {
   listCoinNetworks(asked: {
     /** Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin that our venues trade always means that coin, and the prefix `id:` forces an id. */
     coinId: string
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   }): Promise<types.CoinsNetworksBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/networks", query: ["asOf"] }, asked)
@@ -602,7 +602,7 @@ export abstract class Operations {
   listCoinSlugs(asked: {
     /** Only the featured coins, at most 100. */
     featured?: boolean
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   } = {}): Promise<types.CoinsSlugsBody> {
     return this.ask({ method: "GET", path: "/api/v1/coins/slugs", query: ["featured", "asOf"] }, asked)
@@ -616,7 +616,7 @@ export abstract class Operations {
     coinCategory?: string
     /** Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -632,7 +632,7 @@ export abstract class Operations {
     limit?: number
     /** meta.next of the page before. */
     cursor?: string
-    /** Point in time. What had been written a minute before, as if nothing had been since. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. What had been written a minute before, as if nothing had been since. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   } = {}): Promise<types.CorrectionsBody> {
     return this.ask({ method: "GET", path: "/api/v1/corrections", query: ["venue", "limit", "cursor", "asOf"] }, asked)
@@ -648,7 +648,7 @@ export abstract class Operations {
     since?: string | Date
     /** Maximum number of changes. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   } = {}): Promise<types.EarnChangesBody> {
     return this.ask({ method: "GET", path: "/api/v1/earn/changes", query: ["symbol", "provider", "since", "limit", "asOf"] }, asked)
@@ -668,7 +668,7 @@ export abstract class Operations {
     limit?: number
     /** Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -688,7 +688,7 @@ export abstract class Operations {
     min_confidence?: number
     /** Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -700,7 +700,7 @@ export abstract class Operations {
   listFeaturedCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -710,7 +710,7 @@ export abstract class Operations {
 
   /** Exchange rates of the US dollar in all known currencies. Each source has one vote: the median of those that are fresh counts, after those more than half of the first median away were left out. A daily fixing counts for six days after its own; a rate set within a day for three intervals. */
   listFiat(asked: {
-    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -726,7 +726,7 @@ export abstract class Operations {
     vs?: string
     /** Adds the inputs of the price and a recomputation. */
     explain?: boolean
-    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
   }): Promise<types.PricesListBody> {
     return this.ask({ method: "GET", path: "/api/v1/prices", query: ["symbols", "vs", "explain", "asOf"] }, asked)
@@ -759,7 +759,7 @@ export abstract class Operations {
     timeframe?: "30d" | "90d" | "1y" | "all"
     /** Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -779,7 +779,7 @@ export abstract class Operations {
     limit?: number
     /** Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -797,7 +797,7 @@ export abstract class Operations {
     provider?: string
     /** Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -809,7 +809,7 @@ export abstract class Operations {
   listRecentCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with first prices that had been published for a minute. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with first prices that had been published for a minute. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -831,8 +831,10 @@ export abstract class Operations {
     limit?: number
     /** meta.next of the page before. */
     cursor?: string
+    /** Point in time. What had come to be a minute before, and until is at most that. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    asOf?: string | Date
   } = {}): Promise<types.RestatementsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/restatements", query: ["coin", "replay", "since", "until", "limit", "cursor"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/restatements", query: ["coin", "replay", "since", "until", "limit", "cursor", "asOf"] }, asked)
   }
 
   /** Coins with similar categories. By categories of sources. */
@@ -841,7 +843,7 @@ export abstract class Operations {
     coinId: string
     /** Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -853,7 +855,7 @@ export abstract class Operations {
   listStablecoins(asked: {
     /** Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -867,27 +869,31 @@ export abstract class Operations {
     limit?: number
     /** Mappings to skip. At most 100000; greater values are lowered to it, and meta.clamped is set. */
     offset?: number
+    /** Point in time: the mappings that held then, by the ticks and overrides that had been read. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): Promise<types.SymbolsMappingsBody> {
-    return this.ask({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset", "asOf", "explain"] }, asked)
   }
 
   /** Mappings of venues' symbols to coins. Overrides first, then the symbols of venues whose ticks are stored. All pages, a row at a time; limit is how long a page is. */
   iterSymbolMappings(asked: {
     /** Maximum number of mappings. At most 1000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
+    /** Point in time: the mappings that held then, by the ticks and overrides that had been read. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   } = {}): AsyncGenerator<types.SymbolsMapping, void, void> {
-    return this.pages({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset", "explain"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "mappings"] }, asked)
+    return this.pages({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset", "asOf", "explain"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "mappings"] }, asked)
   }
 
   /** The largest coins by market cap. Coins without a market cap are left out. */
   listTopCoins(asked: {
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -899,7 +905,7 @@ export abstract class Operations {
   listTrendingCoins(asked: {
     /** Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -909,30 +915,34 @@ export abstract class Operations {
 
   /** Resolve a symbol to a coin. The first rule that can decide wins: an operator's override, the mapping of the source or exchange, uniqueness, the given price, the coin table, market cap, a search of names. In the tool view an unresolved symbol is a 404 with candidates. */
   resolveSymbol(asked: {
-    /** A symbol, pair, id, name or contract address of a coin, case-insensitive. */
+    /** Symbol, pair, id, name or contract address of a coin. Case-insensitive. */
     symbol: string
-    /** Where the symbol is used: a venue, a source such as coingecko or coinpaprika, or general. */
+    /** Where it is used: a venue, a source such as coingecko, or general. */
     source?: string
-    /** Price of one unit in the context's quote asset, else in USD; distinguishes coins that share a symbol. Takes precedence over a price in the context. */
+    /** Price of one unit, in the context's quote asset or USD. It distinguishes coins that share a symbol, and takes precedence over a price in the context. */
     price?: number
-    /** Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an exchange or a quote currency. Also as JSON, or one word, which is the exchange. */
+    /** Hints: exchange, quote currency, the coin's platform, contract, name and price. Plain text is an exchange or a quote currency. Also as JSON, or one word, which is the exchange. */
     context?: Record<string, unknown>
+    /** Point in time. Which coin it meant then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.SymbolsResolutionBody> {
-    return this.ask({ method: "GET", path: "/api/v1/symbols/resolve", query: ["symbol", "source", "price", "context", "explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/symbols/resolve", query: ["symbol", "source", "price", "context", "asOf", "explain"] }, asked)
   }
 
   /** Resolve up to 100 symbols to coins. Each symbol is resolved separately, with the same source and context. Results are in request order, and by symbol. */
   resolveSymbols(asked: {
     /** 1 to 100 symbols. */
     symbols: readonly string[]
-    /** Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an exchange or a quote currency. */
+    /** Point in time. Which coin it meant then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    asOf?: string | Date
+    /** Hints: exchange, quote currency, the coin's platform, contract, name and price. Plain text is an exchange or a quote currency. */
     context?: Record<string, unknown> | string
-    /** Where the symbol is used: a venue, a source such as coingecko or coinpaprika, or general. */
+    /** Where it is used: a venue, a source such as coingecko, or general. */
     source?: string
   }): Promise<types.SymbolsBatchBody> {
-    return this.ask({ method: "POST", path: "/api/v1/symbols/resolve/batch", body: ["symbols", "context", "source"] }, asked)
+    return this.ask({ method: "POST", path: "/api/v1/symbols/resolve/batch", body: ["symbols", "asOf", "context", "source"] }, asked)
   }
 
   /** Search coins. Without search words all coins, by rank; those without one follow, by id. */
@@ -955,7 +965,7 @@ export abstract class Operations {
     category?: string
     /** true: only coins with yields; false: only coins without. Of lending, borrowing or staking. */
     has_rates?: boolean
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -981,7 +991,7 @@ export abstract class Operations {
     category?: string
     /** true: only coins with yields; false: only coins without. Of lending, borrowing or staking. */
     has_rates?: boolean
-    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -991,7 +1001,7 @@ export abstract class Operations {
 
   /** Prices of all coins, current or as of a past time. The order of the members has no meaning. Prices of reference sources are updated once per minute; with asOf there are none. */
   summarizePrices(asked: {
-    /** Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
@@ -1005,7 +1015,7 @@ export abstract class Operations {
     symbol?: string
     /** Only this category. */
     category?: "lending" | "staking" | "borrowing" | "price"
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean

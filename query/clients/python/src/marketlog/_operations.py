@@ -40,8 +40,9 @@ class Operations:
         symbol-mapping/{method}/{source}/{symbol}.
 
         number: Name of the number.
-        as_of: Point in time: the number that was served then; of minutes the one that was served, or the last one that had
-        certainly been. Default: the current one. A date alone is its beginning in UTC.
+        as_of: Point in time: the number that was served then. Of minutes it is the one that was served, or the last one that
+        had certainly been. Default: the current one. A date alone is its beginning in UTC. Or a position, as `X-Position` of an
+        answer has it.
         depth: Levels of inputs. At most 4; greater values are lowered to it, and meta.clamped is set.
         """
         answer: types.ExplainBody = self._ask("GET", "/api/v1/explain/{number}", {"number": number}, {"asOf": as_of, "depth": depth}, {})
@@ -53,8 +54,8 @@ class Operations:
 
         symbol: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a coin
         that our venues trade always means that coin, and the prefix `id:` forces an id.
-        as_of: Point in time: the price served at that time, which may be of an earlier second. Default: the current price. A
-        date alone is its beginning in UTC.
+        as_of: Point in time. The price served at that time, which may be of an earlier second. Default: the current price. A
+        date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.PricesExplainBody = self._ask("GET", "/api/v1/prices/{symbol}/explain", {"symbol": symbol}, {"asOf": as_of}, {})
         return answer
@@ -69,8 +70,9 @@ class Operations:
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
         format: Candles (ohlc), or pairs of time and value (simple).
-        as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
-        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The chart that was given then, up to the interval that was under way. What had closed, or was
+        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a
+        position, as `X-Position` of an answer has it.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -87,7 +89,8 @@ class Operations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         as_of: Point in time. The answer that was given then, with its age as it was. A server that was not running then goes by
-        when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC.
+        when prices were written. Names of coins are those of now. Default: now. A date alone is its beginning in UTC. Or a
+        position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -99,7 +102,8 @@ class Operations:
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -111,7 +115,8 @@ class Operations:
         path segment.
 
         id: Coin id, case-insensitive; also one that equals a fixed path segment.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -125,7 +130,7 @@ class Operations:
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         days: Number of days back. At most 1825; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The history that was given then, up to the interval that was under way. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -140,7 +145,8 @@ class Operations:
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -151,7 +157,8 @@ class Operations:
         """Number of known coins. Counts the coins of our own table and those that sources report, and how many of them have a
         price, a market cap and details.
 
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         """
         answer: types.CoinsStatsBody = self._ask("GET", "/api/v1/coins/stats", {}, {"asOf": as_of}, {})
         return answer
@@ -162,7 +169,7 @@ class Operations:
         protocol or coin are weighted by the debt, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -178,7 +185,7 @@ class Operations:
         metric_type: Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount.
         period: Period.
         as_of: Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -191,7 +198,7 @@ class Operations:
         protocol or coin are weighted by the amount supplied or borrowed, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -206,7 +213,7 @@ class Operations:
         metric_type: Metric. Locked and borrowed amounts are in USD; APYs are in percent, weighted by amount.
         period: Period.
         as_of: Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -218,7 +225,7 @@ class Operations:
         there is any.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -231,7 +238,7 @@ class Operations:
         two hours. Yields of a protocol or chain are weighted by the amount staked, where known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -247,7 +254,7 @@ class Operations:
         history_days: Days of history. The plan may allow less; meta.clamped is then set. At most 1825; greater values are
         lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -259,7 +266,7 @@ class Operations:
 
         product_id: provider:coin:category, as in the list of products.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -271,7 +278,7 @@ class Operations:
         older than 26 hours; see source.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -285,7 +292,7 @@ class Operations:
 
         symbol: ISO 4217 code, case-insensitive.
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -298,7 +305,7 @@ class Operations:
         rate set within a day for three intervals.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -310,7 +317,7 @@ class Operations:
         published a rate of, and the US dollar itself; a currency without a fresh rate keeps its newest one.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.FiatStatsBody = self._ask("GET", "/api/v1/fiat/stats", {}, {"asOf": as_of}, {})
         return answer
@@ -320,7 +327,7 @@ class Operations:
         exchange rates, and the next one follows it by the shortest interval of the sources.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.FiatStatusBody = self._ask("GET", "/api/v1/fiat/status", {}, {"asOf": as_of}, {})
         return answer
@@ -330,7 +337,7 @@ class Operations:
         known price and supply; changes are against 24 hours before and absent if that is not known.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -354,7 +361,7 @@ class Operations:
         and greed.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -369,7 +376,7 @@ class Operations:
         metric_type: Metric. Market caps and volumes are in USD, dominances in percent of the total market cap.
         period: Period.
         as_of: Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -383,7 +390,7 @@ class Operations:
         metric_type: Metric. Market caps and volumes are in USD, dominances in percent of the total market cap.
         period: Period.
         as_of: Point in time. The series that was answered then; period counts back from it. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -401,7 +408,7 @@ class Operations:
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -421,7 +428,7 @@ class Operations:
         min_volume: Minimum 24-hour volume in USD; prices of illiquid coins are noise. At most 1000000000000000; greater values
         are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -436,7 +443,7 @@ class Operations:
         window: Period: 24h, 7d, 30d, 90d, 1y, max, or hours or days such as 36h or 14d, at most 1825d. Longer ones are lowered
         to that. Points are 5 minutes apart up to 24h, one hour up to 30d, one day beyond.
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -455,7 +462,7 @@ class Operations:
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
         when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.PricesPriceBody = self._ask("GET", "/api/v1/prices/{symbol}", {"symbol": symbol}, {"region": region, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -473,7 +480,7 @@ class Operations:
         format: Candles (ohlc), or pairs of time and value (simple).
         provider: Only this provider, by slug.
         as_of: Point in time. The chart that was given then, up to the interval that was under way; the name of the coin is that
-        of now. Default: now. A date alone is its beginning in UTC.
+        of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -495,7 +502,8 @@ class Operations:
         limit: Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and
         meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now; not for category price. Default: now. A date alone is its beginning in UTC.
+        are those of now; not for category price. Default: now. A date alone is its beginning in UTC. Or a position, as
+        `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -524,7 +532,8 @@ class Operations:
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         explain: Adds the inputs of each rate and a recomputation.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC.
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         """
         answer: types.RatesSymbolBody = self._ask("GET", "/api/v1/rates/{symbol}", {"symbol": symbol}, {"category": category, "provider": provider, "limit": limit, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -535,7 +544,7 @@ class Operations:
         cap.
 
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -548,7 +557,7 @@ class Operations:
 
         rank_range: Rank segment by market cap; all returns every segment.
         as_of: Point in time. The answer that was given then, with its age as it was. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -573,8 +582,9 @@ class Operations:
 
         coins: Ids or symbols of coins, case-insensitive, resolved as in get_chart.
         timeframe: Period. Steps are 5 minutes for 1h, one hour for 24h and 7d, one day for longer ones; max is 5 years.
-        as_of: Point in time: the chart that was given then, up to the interval that was under way. What had closed, or was
-        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The chart that was given then, up to the interval that was under way. What had closed, or was
+        back-filled, within two seconds before may be missing. Default: now. A date alone is its beginning in UTC. Or a
+        position, as `X-Position` of an answer has it.
         knowledge: With `as_of`: said is what was answered then; latest is what is known now of the time up to then, with what
         was back-filled, imported or replayed since. Default: said.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
@@ -587,7 +597,8 @@ class Operations:
         """Categories of coins. Names are those of the sources that describe the coins; a coin counts in each of its categories.
         Sums are over the coins whose value is known.
 
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -604,7 +615,8 @@ class Operations:
         order_dir: Sort direction. Unknown values come last.
         category: Only coins of this category. By id or name.
         search: Only coins whose name, symbol or id contains this text. Case-insensitive.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -621,7 +633,8 @@ class Operations:
         order_dir: Sort direction. Unknown values come last.
         category: Only coins of this category. By id or name.
         search: Only coins whose name, symbol or id contains this text. Case-insensitive.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -633,7 +646,8 @@ class Operations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 200; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         """
         answer: types.CoinsMarketsBody = self._ask("GET", "/api/v1/coins/{coinId}/markets", {"coinId": coin_id}, {"limit": limit, "asOf": as_of}, {})
         return answer
@@ -644,7 +658,8 @@ class Operations:
 
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         """
         answer: types.CoinsNetworksBody = self._ask("GET", "/api/v1/coins/{coinId}/networks", {"coinId": coin_id}, {"asOf": as_of}, {})
         return answer
@@ -654,7 +669,8 @@ class Operations:
         the number of providers with a yield and filled up by rank.
 
         featured: Only the featured coins, at most 100.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         """
         answer: types.CoinsSlugsBody = self._ask("GET", "/api/v1/coins/slugs", {}, {"featured": featured, "asOf": as_of}, {})
         return answer
@@ -666,7 +682,8 @@ class Operations:
         category: Category of the yields.
         coin_category: Category of the coins, by id or name.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -683,7 +700,7 @@ class Operations:
         limit: Maximum number of corrections. At most 1000; greater values are lowered to it, and meta.clamped is set.
         cursor: meta.next of the page before.
         as_of: Point in time. What had been written a minute before, as if nothing had been since. Default: now. A date alone is
-        its beginning in UTC.
+        its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.CorrectionsBody = self._ask("GET", "/api/v1/corrections", {}, {"venue": venue, "limit": limit, "cursor": cursor, "asOf": as_of}, {})
         return answer
@@ -698,7 +715,7 @@ class Operations:
         since: Start of the range; default 7 days ago. A date alone is its beginning in UTC.
         limit: Maximum number of changes. At most 1000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.EarnChangesBody = self._ask("GET", "/api/v1/earn/changes", {}, {"symbol": symbol, "provider": provider, "since": since, "limit": limit, "asOf": as_of}, {})
         return answer
@@ -716,7 +733,7 @@ class Operations:
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         offset: Products to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -735,7 +752,7 @@ class Operations:
         is set.
         limit: Maximum number of products. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The last minute that had ended at least 60 seconds before is answered; default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -745,7 +762,8 @@ class Operations:
         """Coins with yields, and the largest coins. Coins sorted by the number of providers with a yield, filled up by rank.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -758,7 +776,7 @@ class Operations:
         own; a rate set within a day for three intervals.
 
         as_of: Point in time. The answer that was given then. createdAt is what is known of it now. Default: now. A date alone
-        is its beginning in UTC.
+        is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -774,7 +792,7 @@ class Operations:
         explain: Adds the inputs of the price and a recomputation.
         as_of: Point in time. The answer that was given then, with ages as they were. A server that was not running then goes by
         when prices were written. Names of coins and countries of providers are those of now. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
         answer: types.PricesListBody = self._ask("GET", "/api/v1/prices", {}, {"symbols": symbols, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
@@ -807,7 +825,8 @@ class Operations:
         in days.
         limit: Maximum number of series. At most 20; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC.
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -826,7 +845,8 @@ class Operations:
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         offset: Rows to skip. At most 1000000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC.
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -844,7 +864,8 @@ class Operations:
         provider: Only this provider, by slug.
         limit: Maximum number of rows. At most 1000; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC.
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -856,14 +877,14 @@ class Operations:
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with first prices that had been published for a minute. Default:
-        now. A date alone is its beginning in UTC.
+        now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsRecentBody = self._ask("GET", "/api/v1/coins/recent", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def list_restatements(self, *, coin: str | None = None, replay: Literal['prices', 'candles', 'markets', 'rates', 'defi', 'earn', 'ticks', 'reference', 'backfill'] | None = None, since: str | datetime | None = None, until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None) -> types.RestatementsBody:
+    def list_restatements(self, *, coin: str | None = None, replay: Literal['prices', 'candles', 'markets', 'rates', 'defi', 'earn', 'ticks', 'reference', 'backfill'] | None = None, since: str | datetime | None = None, until: str | datetime | None = None, limit: int | None = None, cursor: str | None = None, as_of: str | datetime | None = None) -> types.RestatementsBody:
         """Rows of the past that were changed after they may have been read. A replay of the log by another version of a processor,
         or after a damage, replaces rows of the past; so does a source that states another value of the same day or minute
         later, and a file that is imported again. Each row that is added, removed or changed is listed with its values before
@@ -877,8 +898,10 @@ class Operations:
         until: Restated then or before; default now. A date alone is its beginning in UTC.
         limit: Maximum number of restatements. At most 1000; greater values are lowered to it, and meta.clamped is set.
         cursor: meta.next of the page before.
+        as_of: Point in time. What had come to be a minute before, and until is at most that. Default: now. A date alone is its
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         """
-        answer: types.RestatementsBody = self._ask("GET", "/api/v1/restatements", {}, {"coin": coin, "replay": replay, "since": since, "until": until, "limit": limit, "cursor": cursor}, {})
+        answer: types.RestatementsBody = self._ask("GET", "/api/v1/restatements", {}, {"coin": coin, "replay": replay, "since": since, "until": until, "limit": limit, "cursor": cursor, "asOf": as_of}, {})
         return answer
 
     def list_similar_coins(self, coin_id: str, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsSimilarBody:
@@ -887,7 +910,8 @@ class Operations:
         coin_id: Symbol or id of a coin, case-insensitive. If several coins match, the largest is used; a lower-case id of a
         coin that our venues trade always means that coin, and the prefix `id:` forces an id.
         limit: Maximum number of rows. At most 50; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -899,39 +923,44 @@ class Operations:
 
         limit: Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
-        beginning in UTC.
+        beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
         answer: types.StablecoinsIndexBody = self._ask("GET", "/api/v1/stablecoins/index", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def list_symbol_mappings(self, *, limit: int | None = None, offset: int | None = None, explain: bool | None = None) -> types.SymbolsMappingsBody:
+    def list_symbol_mappings(self, *, limit: int | None = None, offset: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.SymbolsMappingsBody:
         """Mappings of venues' symbols to coins. Overrides first, then the symbols of venues whose ticks are stored.
 
         limit: Maximum number of mappings. At most 1000; greater values are lowered to it, and meta.clamped is set.
         offset: Mappings to skip. At most 100000; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time: the mappings that held then, by the ticks and overrides that had been read. Default: now. A date
+        alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.SymbolsMappingsBody = self._ask("GET", "/api/v1/symbols/mappings", {}, {"limit": limit, "offset": offset, "explain": explain}, {})
+        answer: types.SymbolsMappingsBody = self._ask("GET", "/api/v1/symbols/mappings", {}, {"limit": limit, "offset": offset, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def iter_symbol_mappings(self, *, limit: int | None = None, explain: bool | None = None) -> Iterator[types.SymbolsMapping]:
+    def iter_symbol_mappings(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> Iterator[types.SymbolsMapping]:
         """Mappings of venues' symbols to coins. Overrides first, then the symbols of venues whose ticks are stored. All pages, a
         row at a time; limit is how long a page is.
 
         limit: Maximum number of mappings. At most 1000; greater values are lowered to it, and meta.clamped is set.
+        as_of: Point in time: the mappings that held then, by the ticks and overrides that had been read. Default: now. A date
+        alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        return self._pages("/api/v1/symbols/mappings", {"explain": explain}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'mappings'))
+        return self._pages("/api/v1/symbols/mappings", {"asOf": as_of, "explain": explain}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'mappings'))
 
     def list_top_coins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsTopBody:
         """The largest coins by market cap. Coins without a market cap are left out.
 
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -942,40 +971,45 @@ class Operations:
         """Coins by 24-hour price change. The largest gainers among coins with a 24-hour volume of at least 50,000 USD.
 
         limit: Maximum number of rows. At most 100; greater values are lowered to it, and meta.clamped is set.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
         answer: types.CoinsTrendingBody = self._ask("GET", "/api/v1/coins/trending", {}, {"limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def resolve_symbol(self, symbol: str, *, source: str | None = None, price: float | None = None, context: dict[str, Any] | None = None, explain: bool | None = None) -> types.SymbolsResolutionBody:
+    def resolve_symbol(self, symbol: str, *, source: str | None = None, price: float | None = None, context: dict[str, Any] | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.SymbolsResolutionBody:
         """Resolve a symbol to a coin. The first rule that can decide wins: an operator's override, the mapping of the source or
         exchange, uniqueness, the given price, the coin table, market cap, a search of names. In the tool view an unresolved
         symbol is a 404 with candidates.
 
-        symbol: A symbol, pair, id, name or contract address of a coin, case-insensitive.
-        source: Where the symbol is used: a venue, a source such as coingecko or coinpaprika, or general.
-        price: Price of one unit in the context's quote asset, else in USD; distinguishes coins that share a symbol. Takes
+        symbol: Symbol, pair, id, name or contract address of a coin. Case-insensitive.
+        source: Where it is used: a venue, a source such as coingecko, or general.
+        price: Price of one unit, in the context's quote asset or USD. It distinguishes coins that share a symbol, and takes
         precedence over a price in the context.
-        context: Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an
-        exchange or a quote currency. Also as JSON, or one word, which is the exchange.
+        context: Hints: exchange, quote currency, the coin's platform, contract, name and price. Plain text is an exchange or a
+        quote currency. Also as JSON, or one word, which is the exchange.
+        as_of: Point in time. Which coin it meant then. Default: now. A date alone is its beginning in UTC. Or a position, as
+        `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.SymbolsResolutionBody = self._ask("GET", "/api/v1/symbols/resolve", {}, {"symbol": symbol, "source": source, "price": price, "context": context, "explain": explain}, {})
+        answer: types.SymbolsResolutionBody = self._ask("GET", "/api/v1/symbols/resolve", {}, {"symbol": symbol, "source": source, "price": price, "context": context, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def resolve_symbols(self, symbols: Sequence[str], *, context: dict[str, Any] | str | None = None, source: str | None = None) -> types.SymbolsBatchBody:
+    def resolve_symbols(self, symbols: Sequence[str], *, as_of: str | datetime | None = None, context: dict[str, Any] | str | None = None, source: str | None = None) -> types.SymbolsBatchBody:
         """Resolve up to 100 symbols to coins. Each symbol is resolved separately, with the same source and context. Results are in
         request order, and by symbol.
 
         symbols: 1 to 100 symbols.
-        context: Hints: exchange, quote currency, platform and contract of the coin, its name, its price. Plain text is an
-        exchange or a quote currency.
-        source: Where the symbol is used: a venue, a source such as coingecko or coinpaprika, or general.
+        as_of: Point in time. Which coin it meant then. Default: now. A date alone is its beginning in UTC. Or a position, as
+        `X-Position` of an answer has it.
+        context: Hints: exchange, quote currency, the coin's platform, contract, name and price. Plain text is an exchange or a
+        quote currency.
+        source: Where it is used: a venue, a source such as coingecko, or general.
         """
-        answer: types.SymbolsBatchBody = self._ask("POST", "/api/v1/symbols/resolve/batch", {}, {}, {"symbols": symbols, "context": context, "source": source})
+        answer: types.SymbolsBatchBody = self._ask("POST", "/api/v1/symbols/resolve/batch", {}, {}, {"symbols": symbols, "asOf": as_of, "context": context, "source": source})
         return answer
 
     def search_coins(self, *, q: str | None = None, symbol: str | None = None, search: str | None = None, page: int | None = None, limit: int | None = None, sort: Literal['market_cap_rank', 'name', 'symbol'] | None = None, order: Literal['asc', 'desc'] | None = None, category: str | None = None, has_rates: bool | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsSearchBody:
@@ -990,7 +1024,8 @@ class Operations:
         order: Sort direction. Unknown values come last.
         category: Only coins of this category. By id or name.
         has_rates: true: only coins with yields; false: only coins without. Of lending, borrowing or staking.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -1009,7 +1044,8 @@ class Operations:
         order: Sort direction. Unknown values come last.
         category: Only coins of this category. By id or name.
         has_rates: true: only coins with yields; false: only coins without. Of lending, borrowing or staking.
-        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -1020,7 +1056,7 @@ class Operations:
         are updated once per minute; with as_of there are none.
 
         as_of: Point in time. The prices that our venues had and that were served then, with ages as they were. Default: now. A
-        date alone is its beginning in UTC.
+        date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
@@ -1036,7 +1072,8 @@ class Operations:
         that our venues trade always means that coin, and the prefix `id:` forces an id.
         category: Only this category.
         as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
-        are those of now. Default: now. A date alone is its beginning in UTC.
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
