@@ -308,7 +308,7 @@ var harnesses = []string{"deploy/embedded/enginetest", "deploy/chaos/oracle"}
 // is written, only when and in which order, or shows people how long it took.
 var timing = map[string]string{
 	"LagLimiter.Join": "patience", "LagLimiter.Wait": "patience", "LagLimiter.behind": "patience", "LagLimiter.reached": "patience",
-	"Replay.Run": "how long a replay took", "Replay.awaitLive": "patience", "Replay.attempt": "when tables were changed",
+	"Replay.Run": "how long a replay took", "Replay.awaitLive": "patience", "Replay.attempt": "when tables were changed", "Replay.countRestated": "when tables were changed",
 	"restatementWriter.awaitSink": "patience", "Replay.meter": "the rate shown", "meter.report": "the rate shown",
 	"Replay.control":     "a time that a broker does not expire, for a topic that has none yet",
 	"foldMetrics.folded": "how long a batch took, for a metric", "foldMetrics.closed": "how long a batch took, for a metric",
