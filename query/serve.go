@@ -102,6 +102,9 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, e *compiled, who Caller, args 
 	}()
 	r := requests.Get().(*Request)
 	defer requests.Put(r)
+	if s.deps.Refresh != nil {
+		s.deps.Refresh()
+	}
 	*r = Request{Now: s.deps.Now(), Plan: who.Plan, Budget: who.Grant.Budget, endpoint: e, values: r.values}
 	if err := e.parse(args, r); err != nil {
 		return Answer{}, err

@@ -121,6 +121,9 @@ type Deps struct {
 	Ready []Readiness
 	// Now is the clock by which ages are taken; on an accelerated simulator, its clock.
 	Now func() time.Time
+	// Refresh is called before the time of a request is taken, and makes what its first reader would make: else the position of the answer would lie before
+	// what it was made of. Nil for nothing.
+	Refresh func()
 	// Replica is the name of the process in positions of its answers, the one that it records under what it served; empty for one that records nothing.
 	Replica string
 	Metrics *prometheus.Registry

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query/limits"
+	"github.com/marketlog/marketlog/query/position"
 	"github.com/marketlog/marketlog/stream/archive"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -697,5 +698,18 @@ func TestServerSpeaksTLS(t *testing.T) {
 	if answer, err := http.Get(s.base + "/healthz"); err == nil {
 		answer.Body.Close()
 		t.Errorf("in the clear: got %s, want no answer", answer.Status)
+	}
+}
+
+// A view that its first reader makes is of a time that its position does not lie before.
+func TestPositionsAreOfAfterWhatWasMade(t *testing.T) {
+	made := time.Unix(0, 0)
+	s := startServer(t, func(_ *Config, deps *Deps) {
+		deps.Replica, deps.Refresh = "replica", func() { made = time.Now() }
+	})
+	r := s.do(t, "GET", "/api/v1/hot", "key-free")
+	at, err := position.Parse(r.header.Get("X-Position"))
+	if err != nil || at.Replica != "replica" || at.At.Before(made) || made.Unix() == 0 {
+		t.Errorf("made at %s, the position is %+v, %v", made, at, err)
 	}
 }

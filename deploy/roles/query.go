@@ -147,7 +147,7 @@ func (a *apiRole) run(ctx context.Context) error {
 	r.priceCache.Steps().Begin(in.Clock.Now)
 	listener := a.front.listen()
 	defer listener.Close() // then the front answers again
-	server, err := a.newServer(listener, limiter, meter.Replica(), r.keys, u.endpoints(func() bool { return a.simulated(r.priceCache) }), hub, a.simulated(r.priceCache), a.readiness(r, pricesTail))
+	server, err := a.newServer(listener, limiter, meter.Replica(), func() { r.catalog.Snapshot() }, r.keys, u.endpoints(func() bool { return a.simulated(r.priceCache) }), hub, a.simulated(r.priceCache), a.readiness(r, pricesTail))
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (a *apiRole) aged(priceCache *views.PriceCache) string {
 	return ""
 }
 
-func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, replica string, table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, simulated bool, ready []query.Readiness) (*query.Server, error) {
+func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, replica string, refresh func(), table *keys.Table, endpoints []query.Endpoint, hub *ws.Hub, simulated bool, ready []query.Readiness) (*query.Server, error) {
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Auth = a.front.addr, query.AuthMode(a.in.Config.Auth.Mode)
 	cfg.TrustedProxies, cfg.CORS = a.in.Config.Auth.TrustedProxies, a.in.Config.HTTP.CORS
@@ -288,6 +288,7 @@ func (a *apiRole) newServer(listener net.Listener, limiter *limits.Limiter, repl
 		Listener: listener, TLS: a.front.tls,
 		Now:     a.in.Clock.Now,
 		Replica: replica,
+		Refresh: refresh,
 		Metrics: a.in.Metrics,
 		Log:     a.in.Log,
 		Version: operations.Version(),
