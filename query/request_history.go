@@ -16,6 +16,8 @@ const (
 	asOf = "asOf"
 	// pastRetry is in seconds, where the past could not be read in time.
 	pastRetry = 5
+	// RecordedFor is for how long before an instant a record of the log must have been written to count as of it: whoever asks gets it some seconds later.
+	RecordedFor = time.Minute
 )
 
 // AsOfParam declares the parameter that asks an operation for what it answered at a past instant, as far back as the plan's history.

@@ -240,20 +240,7 @@ func TestDemoChartsAreTheSameLater(t *testing.T) {
 // patiently asks until history has what was answered just now.
 func (d *demo) patiently(t *testing.T, path string) string {
 	t.Helper()
-	for deadline := time.Now().Add(demoPatience); ; time.Sleep(100 * time.Millisecond) {
-		response, err := d.do(http.MethodGet, path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		if err == nil && response.StatusCode == http.StatusOK {
-			return string(body)
-		}
-		if err != nil || response.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
-			t.Fatalf("%s: %d %.400s, %v", path, response.StatusCode, body, err)
-		}
-	}
+	return d.served(t, path).body
 }
 
 // chartedPoint is a point of a chart.

@@ -30,8 +30,6 @@ const (
 	maxCorrections = 1000
 	// maxVenue is the length of a venue's name, in bytes.
 	maxVenue = 64
-	// recordedFor is for how long before an instant something must have been written to count as of it: whoever asks gets it some seconds later.
-	recordedFor = time.Minute
 )
 
 // Body answers GET /api/v1/corrections.
@@ -85,7 +83,7 @@ func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error)
 		filter.Venue = schemas.VenueSlug(r.Text("venue"))
 	}
 	if at, past := r.Time("asOf"); past {
-		filter.Recorded = at.Add(-recordedFor)
+		filter.Recorded = at.Add(-query.RecordedFor)
 	}
 	if r.Has("cursor") {
 		filter.Behind.Time, filter.Behind.Offset, _ = query.ParseCursor(r.Text("cursor")) // it was checked

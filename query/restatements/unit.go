@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
@@ -36,8 +35,6 @@ const (
 	maxRestatements = 1000
 	// maxTables is how many tables of which not all is listed an answer names.
 	maxTables = 100
-	// recordedFor is for how long before an instant something must have come to be to count as of it: whoever asks gets it some seconds later.
-	recordedFor = time.Minute
 )
 
 // Body answers GET /api/v1/restatements.
@@ -117,7 +114,7 @@ func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error)
 		filter.Since = since
 	}
 	if at, past := r.Time("asOf"); past {
-		filter.Until, filter.Recorded = at, at.Add(-recordedFor)
+		filter.Until, filter.Recorded = at, at.Add(-query.RecordedFor)
 	}
 	if until, given := r.Time("until"); given && (until.Before(filter.Until) || filter.Recorded.IsZero()) {
 		filter.Until = until
