@@ -89,7 +89,7 @@ func TestLongWorkOutlivesItsCaller(t *testing.T) {
 					return err
 				}
 			case <-ctx.Done():
-				return fmt.Errorf("replaying: %w", context.Cause(ctx))
+				return fmt.Errorf("replaying: %w", ctx.Err())
 			}
 		}
 	}
@@ -125,17 +125,17 @@ func TestLongWorkOutlivesItsCaller(t *testing.T) {
 	}
 	var lines []string
 	cancelled := CallRunning(t.Context(), socket, replay, Cancel, nil, collect(&lines))
-	if err := <-attached; err == nil || cancelled == nil || err.Error() != "replaying: context canceled" || cancelled.Error() != err.Error() {
+	if err := <-attached; err == nil || cancelled == nil || err.Error() != replay.Ended().Error() || cancelled.Error() != err.Error() {
 		t.Errorf("after --cancel: attached got %v, cancelling got %v", err, cancelled)
 	}
 	// Its end can be looked up, and it can be started again.
-	if err := CallRunning(t.Context(), socket, replay, Attach, nil, collect(&lines)); err == nil || err.Error() != "replaying: context canceled" {
+	if err := CallRunning(t.Context(), socket, replay, Attach, nil, collect(&lines)); err == nil || err.Error() != replay.Ended().Error() {
 		t.Errorf("attaching after the end: got %v", err)
 	}
 	go func() { left <- CallRunning(t.Context(), socket, replay, Start, nil, collect(&lines)) }()
 	step <- 3
 	stop() // the instance ends: so does the job, and its followers are notified
-	if err := <-left; err == nil || err.Error() != "replaying: context canceled" {
+	if err := <-left; err == nil || err.Error() != replay.Ended().Error() {
 		t.Errorf("when the instance ends: got %v", err)
 	}
 }

@@ -88,7 +88,7 @@ func CallHere(ctx context.Context, v Command, action Action, input any, onLine f
 	if err != nil {
 		return fmt.Errorf("encoding the input of %s: %w", v.Name, err)
 	}
-	return v.Run(ctx, body, func(line any) error {
+	return v.do(ctx, body, func(line any) error {
 		encoded, err := json.Marshal(line)
 		if err != nil {
 			return fmt.Errorf("encoding a line: %w", err)

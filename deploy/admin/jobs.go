@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 )
@@ -29,7 +28,7 @@ func startJob(ctx context.Context, v Command, input json.RawMessage) *Job {
 	go func() {
 		defer close(j.done)
 		defer cancel()
-		err := v.Run(ctx, input, func(line any) error {
+		err := v.do(ctx, input, func(line any) error {
 			encoded, err := json.Marshal(line)
 			if err != nil {
 				return fmt.Errorf("encoding a line: %w", err)
@@ -37,10 +36,6 @@ func startJob(ctx context.Context, v Command, input json.RawMessage) *Job {
 			j.add(Reply{Line: encoded})
 			return nil
 		})
-		if ended := ctx.Err(); ended != nil && err != nil && !errors.Is(err, ended) {
-			// What failed may have been ended by somebody else, such as a statement by the engine: that is no other failure.
-			err = fmt.Errorf("%w: %w", ended, err)
-		}
 		j.add(ending(err))
 	}()
 	return j

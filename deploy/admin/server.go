@@ -26,6 +26,27 @@ type Command struct {
 	Run func(ctx context.Context, input json.RawMessage, emit func(line any) error) error
 }
 
+// do runs c. Long work that was cancelled, or whose instance stops, returns Ended, whatever the part that was interrupted
+// returned: each says so in its own words, and the engine's or a broker's may not be told from a failure.
+func (c Command) do(ctx context.Context, input json.RawMessage, emit func(line any) error) error {
+	err := c.Run(ctx, input, emit)
+	if err != nil && c.Long && ctx.Err() != nil {
+		return c.Ended()
+	}
+	return err
+}
+
+// Ended is the end of long work that was cancelled, or whose instance stops. It is context.Canceled.
+func (c Command) Ended() error { return endedError(c.Name) }
+
+type endedError string
+
+func (e endedError) Error() string {
+	return fmt.Sprintf("the %s is ended; given again, it continues where it stopped", string(e))
+}
+
+func (endedError) Is(target error) bool { return target == context.Canceled }
+
 // Verbs are the verbs of an instance, by name.
 type Verbs map[string]Command
 
@@ -136,7 +157,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	send := sender(w)
-	err := v.Run(r.Context(), input, func(line any) error {
+	err := v.do(r.Context(), input, func(line any) error {
 		encoded, err := json.Marshal(line)
 		if err != nil {
 			return fmt.Errorf("encoding a line: %w", err)

@@ -12,10 +12,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/marketlog/marketlog/deploy/admin"
 )
 
 // operator starts long work inside the process that holds a data directory, as the commands replay and backfill do, and gives the
@@ -207,7 +208,7 @@ func (o *operator) job(ctx context.Context, name string, input any) (lines []map
 		case err != nil:
 			return nil, fmt.Errorf("%w: %w", errDetached, err)
 		case reply.Error != "":
-			if !strings.Contains(reply.Error, "context canceled") {
+			if reply.Error != (admin.Command{Name: name}).Ended().Error() {
 				o.t.Errorf("%s %s fails: %s", name, body, reply.Error)
 			}
 			return nil, errors.New(reply.Error)

@@ -94,7 +94,7 @@ func addBackfillFlags(cmd *cobra.Command, input *operations.BackfillInput, from,
 }
 
 func runBackfill(rt *command.Runtime, cmd *cobra.Command, v admin.Command, action admin.Action, input operations.BackfillInput) error {
-	return runResumable(rt, cmd, v, action, input, operations.ErrBackfillEnded, func(shown replayPrinter) jobPrinter { return &backfillPrinter{shown} })
+	return runResumable(rt, cmd, v, action, input, func(shown replayPrinter) jobPrinter { return &backfillPrinter{shown} })
 }
 
 // jobPrinter shows the lines of a job, and ends what progress it has begun to show.
@@ -105,7 +105,7 @@ type jobPrinter interface {
 
 // runResumable calls work of the instance that can be taken up again. To cancel it is not a failure: it then ends with the text of
 // ended, which is all of an error that comes through the socket.
-func runResumable(rt *command.Runtime, cmd *cobra.Command, v admin.Command, action admin.Action, input any, ended error, printer func(replayPrinter) jobPrinter) error {
+func runResumable(rt *command.Runtime, cmd *cobra.Command, v admin.Command, action admin.Action, input any, printer func(replayPrinter) jobPrinter) error {
 	out, err := rt.Output(cmd)
 	if err != nil {
 		return err
@@ -117,8 +117,8 @@ func runResumable(rt *command.Runtime, cmd *cobra.Command, v admin.Command, acti
 	p := printer(replayPrinter{Runtime: rt, out: out})
 	err = rt.Call(cmd.Context(), cfg, v, action, input, p.line)
 	p.end()
-	if action == admin.Cancel && err != nil && err.Error() == ended.Error() {
-		_, err = fmt.Fprintln(rt.Stderr, ended)
+	if action == admin.Cancel && err != nil && err.Error() == v.Ended().Error() {
+		_, err = fmt.Fprintln(rt.Stderr, err)
 	}
 	return err
 }

@@ -47,7 +47,7 @@ it: finished files are checked and not written again.`,
 					return err
 				}
 			}
-			return runResumable(rt, cmd, admin.Command{Name: "export", Long: true}, action, request, operations.ErrExportEnded,
+			return runResumable(rt, cmd, admin.Command{Name: "export", Long: true}, action, request,
 				func(shown replayPrinter) jobPrinter { return &exportPrinter{shown} })
 		},
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/marketlog/marketlog/deploy/cli/command"
 	"github.com/marketlog/marketlog/deploy/config"
 	"github.com/marketlog/marketlog/deploy/imports"
-	"github.com/marketlog/marketlog/deploy/operations"
 	"github.com/marketlog/marketlog/processors"
 )
 
@@ -52,7 +51,7 @@ replaces its candles. Lines that cannot be read go to the dead letters.`,
 			if (list || attach || cancel) && len(args) > 0 {
 				return errors.New("--list, --attach and --cancel take no files")
 			}
-			return runResumable(rt, cmd, v, action, request, operations.ErrImportEnded, func(shown replayPrinter) jobPrinter { return &importPrinter{shown} })
+			return runResumable(rt, cmd, v, action, request, func(shown replayPrinter) jobPrinter { return &importPrinter{shown} })
 		},
 	}
 	flags := cmd.Flags()

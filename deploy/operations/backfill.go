@@ -34,16 +34,6 @@ const (
 	backfillShare = 0.5
 )
 
-// ErrBackfillEnded is the end of a back-fill that was cancelled, or whose instance stops. It is context.Canceled too.
-var ErrBackfillEnded error = endedWork("the back-fill is ended; given again, it continues where it stopped")
-
-// endedWork is work that was cancelled and can be taken up again: context.Canceled, with a text that says this.
-type endedWork string
-
-func (e endedWork) Error() string { return string(e) }
-
-func (endedWork) Is(target error) bool { return target == context.Canceled }
-
 // BackfillInput is what the verbs of back-filling take.
 type BackfillInput struct {
 	// Source is a venue or a polled source; empty, where Gaps is set: all that were back-filled before.
@@ -122,9 +112,6 @@ func backfillVerbs(in *instance.Instance) []admin.Command {
 			result, err := j.Run(ctx)
 			if result.Calls > 0 || err == nil {
 				err = errors.Join(err, emit(result))
-			}
-			if err != nil && ctx.Err() != nil {
-				return ErrBackfillEnded
 			}
 			return err
 		}),

@@ -232,10 +232,7 @@ func runOwnBackfill(ctx context.Context, in *instance.Instance, emit func(any) e
 		})
 	}
 	all.Wait()
-	if ctx.Err() != nil {
-		return ErrBackfillEnded
-	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, ctx.Err())...)
 }
 
 // ownBackfillOf reads one source, and begins again where it failed, a few times: what was read is not asked for again.

@@ -11,9 +11,6 @@ import (
 	"github.com/marketlog/marketlog/producers/sources"
 )
 
-// ErrExportEnded is the end of an export that was cancelled, or whose instance stops. It is context.Canceled too.
-var ErrExportEnded error = endedWork("the export is ended; given again, it continues where it stopped")
-
 // exportVerb writes a dataset into files. Cancelled or killed, it can be taken up.
 func exportVerb(in *instance.Instance) admin.Command {
 	return admin.Command{Name: "export", Long: true, Run: func(ctx context.Context, raw json.RawMessage, emit func(any) error) error {
@@ -30,14 +27,11 @@ func exportVerb(in *instance.Instance) admin.Command {
 		}
 		done, err := in.Exports.Person(ctx)
 		if err != nil {
-			return ErrExportEnded
+			return err
 		}
 		defer done()
 		exporter := &export.Exporter{Store: store, Disk: in.Disk, Now: in.Clock.Now, Sources: sources.List(), Emit: emit}
 		result, err := exporter.Run(ctx, request)
-		if err != nil && ctx.Err() != nil {
-			return ErrExportEnded
-		}
 		if err != nil {
 			return err
 		}

@@ -13,9 +13,6 @@ import (
 	"github.com/marketlog/marketlog/producers/outbox"
 )
 
-// ErrImportEnded is the end of an import that was cancelled, or whose instance stops. It is context.Canceled too.
-var ErrImportEnded error = endedWork("the import is ended; given again, it continues where it stopped")
-
 // importVerbs read files with candles into the log. Cancelled or killed, the work can be taken up.
 func importVerbs(in *instance.Instance) []admin.Command {
 	run := func(ctx context.Context, raw json.RawMessage, dry bool, emit func(any) error) error {
@@ -42,7 +39,7 @@ func importVerbs(in *instance.Instance) []admin.Command {
 		}
 		result, err := importer.Run(ctx, request)
 		if err != nil && ctx.Err() != nil {
-			return ErrImportEnded
+			return err
 		}
 		if err == nil && result.Refused > 0 {
 			err = fmt.Errorf("%d of %d files were refused", result.Refused, result.Files)
