@@ -8,13 +8,14 @@ import "github.com/marketlog/marketlog/schemas"
 // It is not safe for concurrent use.
 type EventIDs struct {
 	ids map[schemas.EventID]int64 // when each was last seen
-	// order lists every sight of an id by log time.
-	order []sight
+	// order lists every sight of an id by log time. Many come between two clocks.
+	order []sights
 }
 
-type sight struct {
-	id schemas.EventID
-	at int64
+// sights are the ids that were seen at a log time.
+type sights struct {
+	at  int64
+	ids []schemas.EventID
 }
 
 // NewEventIDs knows none.
@@ -27,7 +28,11 @@ func (m *EventIDs) Add(id schemas.EventID, at int64) (known bool) {
 		return true
 	}
 	m.ids[id] = at
-	m.order = append(m.order, sight{id, at})
+	if n := len(m.order); n == 0 || m.order[n-1].at != at {
+		m.order = append(m.order, sights{at: at})
+	}
+	newest := &m.order[len(m.order)-1]
+	newest.ids = append(newest.ids, id)
 	return known
 }
 
@@ -35,7 +40,10 @@ func (m *EventIDs) Add(id schemas.EventID, at int64) (known bool) {
 func (m *EventIDs) Begin(now int64) {
 	for i, s := range m.order {
 		if s.at == 0 {
-			m.order[i].at, m.ids[s.id] = now, now
+			m.order[i].at = now
+			for _, id := range s.ids {
+				m.ids[id] = now
+			}
 		}
 	}
 }
@@ -43,16 +51,13 @@ func (m *EventIDs) Begin(now int64) {
 // Forget drops what was last seen before a log time (Unix nanoseconds).
 func (m *EventIDs) Forget(before int64) {
 	n := 0
-	for n < len(m.order) && m.order[n].at < before {
-		if s := m.order[n]; m.ids[s.id] == s.at {
-			delete(m.ids, s.id)
+	for ; n < len(m.order) && m.order[n].at < before; n++ {
+		for _, id := range m.order[n].ids {
+			if m.ids[id] == m.order[n].at {
+				delete(m.ids, id)
+			}
 		}
-		n++
+		m.order[n].ids = nil
 	}
-	if n > len(m.order)/2 {
-		// Copied only when half is gone, so that each id is moved about once.
-		m.order = append(m.order[:0:0], m.order[n:]...)
-	} else {
-		m.order = m.order[n:]
-	}
+	m.order = m.order[n:]
 }

@@ -26,6 +26,8 @@ const (
 	sinkMaxRows  = 50_000
 	sinkMaxBytes = 16 << 20 // of records; prices with all their inputs are large
 	sinkInterval = time.Second
+	// sinkKept bounds what a batch may ever have had whose memory is used again although it is not full: what a start or a back-fill took is let go of.
+	sinkKept = 1 << 20
 )
 
 // Sink materializes one derived topic: every record becomes its rows in history and, for prices, the
@@ -106,7 +108,8 @@ type position struct {
 type sinkBatch struct {
 	rows     rows.Batch
 	shadows  map[uint32]*rows.Batch // by the generation of a replay: rows that it gets too
-	bytes    int
+	bytes    int                    // of records
+	most     int                    // bytes that it ever had
 	latest   map[latestField]latest.Record
 	progress []history.Progress
 	covered  map[int32]latest.Range
@@ -123,6 +126,9 @@ func newSinkBatch() *sinkBatch {
 		shadows: map[uint32]*rows.Batch{}, latest: map[latestField]latest.Record{}, covered: map[int32]latest.Range{},
 	}
 }
+
+// full means that no more should be added.
+func (b *sinkBatch) full() bool { return b.rows.Len() >= sinkMaxRows || b.bytes >= sinkMaxBytes }
 
 func (b *sinkBatch) reset() {
 	b.rows.Reset()
@@ -227,7 +233,7 @@ func (m *sinkMember) Records(ctx context.Context, partition int32, records []*kg
 	}
 	for _, rec := range records {
 		m.take(pos, rec)
-		if m.batch.rows.Len() < sinkMaxRows && m.batch.bytes < sinkMaxBytes {
+		if !m.batch.full() {
 			continue
 		}
 		if err := m.land(ctx); err != nil {
@@ -428,8 +434,10 @@ func (m *sinkMember) land(ctx context.Context) error {
 			m.metrics.reached(p.Partition, p.Next, p.LogTime)
 		}
 	}
-	f.batch.reset()
-	m.spare = f.batch
+	if f.batch.most = max(f.batch.most, f.batch.bytes); f.batch.full() || f.batch.most <= sinkKept {
+		f.batch.reset()
+		m.spare = f.batch
+	}
 	return nil
 }
 
