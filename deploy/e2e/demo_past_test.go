@@ -31,7 +31,8 @@ var servedPaths = []string{
 	// Of the whole market sources report the past in the first minutes of a demo, in which its series are 410.
 	"/api/v1/global-stats/defi/ohlc/staking_tvl", "/api/v1/global-stats/defi/history/lending_tvl",
 	"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates", "/api/v1/rates/history?platform=aave-v3&country=DE&product=lending-rates", "/api/v1/charts/ethereum/rates/staking?timeframe=1h",
-	"/api/v1/charts/ethereum/rates/lending?timeframe=24h", "/api/v1/rates/ETH/history?to=2100-01-01T00:00:00Z&limit=20&from=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), "/api/v1/stablecoins/USDT/peg-stability?window=24h",
+	"/api/v1/charts/ethereum/rates/lending?timeframe=24h", "/api/v1/rates/ETH/history?category=price&limit=50", "/api/v1/rates/ETH/history?category=price&provider=okx&days=60",
+	"/api/v1/rates/ETH/history?to=2100-01-01T00:00:00Z&limit=20&from=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), "/api/v1/stablecoins/USDT/peg-stability?window=24h",
 }
 
 // servedAnswer is what was answered between two instants of this machine's clock, which is the demo's too.
@@ -131,7 +132,7 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 		"/api/v1/charts/ethereum/rates/lending?asOf=2025-01-01T00:00:00Z":                                 "410 AGED_OUT availableFrom",
 		"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates&asOf=2025-01-01T00:00:00Z":  "410 AGED_OUT availableFrom",
 		"/api/v1/stablecoins/USDT/peg-stability?asOf=2025-01-01T00:00:00Z":                                "410 AGED_OUT availableFrom",
-		"/api/v1/rates/ETH/history?category=price&asOf=" + answers[0].at():                                "400 NOT_SUPPORTED category",
+		"/api/v1/rates/ETH/history?category=price&asOf=2025-01-01T00:00:00Z":                              "410 AGED_OUT availableFrom",
 		"/api/v1/rates?asOf=" + answers[0].at():                                                           "200 count rates",
 		"/api/v1/coins/recent?asOf=" + answers[0].at():                                                    "200 createdAt", // first prices that are some minutes old may differ
 		"/api/v1/coins/top?asOf=2025-01-01T00:00:00Z":                                                     "410 AGED_OUT availableFrom",

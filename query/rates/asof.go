@@ -18,10 +18,7 @@ type Served struct {
 
 const asOfDoc = "Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now"
 
-var (
-	asOfParam     = query.AsOfParam(asOfDoc + ". Default: now.")
-	asOfPastParam = query.AsOfParam(asOfDoc + "; not for category price. Default: now.")
-)
+var asOfParam = query.AsOfParam(asOfDoc + ". Default: now.")
 
 func (u *Unit) getBySymbolAsOf(ctx context.Context, r *query.Request, asOf time.Time) (query.Answer, error) {
 	if r.Flag("explain") {

@@ -24,6 +24,9 @@ const (
 	// maxHistory bounds one history.
 	maxHistory = 5000
 
+	// pricesSettled is how long before a moment prices were published that its history of prices has: by then the tables have them.
+	pricesSettled = 5 * time.Second
+
 	day = 24 * time.Hour
 )
 
@@ -118,7 +121,7 @@ func (u *Unit) past() query.Endpoint {
 			{Name: "from", Kind: query.Time, Example: "2026-01-31T00:00:00Z", Doc: "Start of the range, instead of days."},
 			{Name: "to", Kind: query.Time, Example: "2026-02-28T00:00:00Z", Doc: "End of the range, instead of now."},
 			{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "30", Min: 1, Max: maxHistory, Doc: "Maximum number of entries; the newest are returned."},
-			asOfPastParam},
+			asOfParam},
 		Body: PastBody{}, NotFound: true, Handle: u.getPast,
 	}
 }
@@ -163,10 +166,6 @@ func lookBack(r *query.Request, m moment) (w window, err error) {
 }
 
 func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, error) {
-	if _, past := r.Time("asOf"); past && r.Text("category") == categoryPrice {
-		return query.Answer{}, query.NotSupported("category", "how far the prices of exchanges were in the tables is not kept: with asOf take lending, staking or borrowing, or none; "+
-			"/api/v1/charts/{coinId} and /api/v1/prices have the prices of then")
-	}
 	m, err := u.moment(ctx, r)
 	if err != nil {
 		return query.Answer{}, err
@@ -187,7 +186,14 @@ func (u *Unit) getPast(ctx context.Context, r *query.Request) (query.Answer, err
 	}
 	points, since, err := u.readPast(ctx, &f, m, w, limit)
 	if m.past && err == nil {
-		since, err = u.pastUnchanged(ctx, &f, m, w, since, r.Has("from"))
+		if f.category == categoryPrice {
+			var dropped bool
+			if dropped, err = views.PricesUnchanged(ctx, u.served.Prices, f.coin.id, w.from, m.at, r.Now); dropped {
+				since = time.Time{} // it is not known any more
+			}
+		} else {
+			since, err = u.pastUnchanged(ctx, &f, m, w, since, r.Has("from"))
+		}
 		err = query.FaultOfPast(err, m.at)
 	}
 	if err != nil {
@@ -224,7 +230,7 @@ func (u *Unit) readPast(ctx context.Context, f *filter, m moment, w window, limi
 	if f.provider != "" {
 		q.Providers = []string{f.provider}
 	}
-	if m.tables.Written != 0 && f.category != categoryPrice {
+	if m.tables.Written != 0 {
 		q.Written = time.Unix(0, m.tables.Written).UTC()
 	}
 	read, first := u.history.RateHistory, u.history.RatesSince
@@ -232,6 +238,7 @@ func (u *Unit) readPast(ctx context.Context, f *filter, m moment, w window, limi
 	case "":
 	case categoryPrice:
 		read, first = u.history.PriceHistory, u.history.PricesSince
+		q.Written = m.at.Add(-pricesSettled).UTC()
 	default:
 		q.Categories = []string{f.category}
 	}

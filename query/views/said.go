@@ -40,6 +40,27 @@ func changedByReplay(restated time.Time, instead string) error {
 	return &AgedOutError{Kept: "what no replay has changed afterwards is kept", Since: restated, Instead: "/api/v1/restatements lists what it changed" + instead}
 }
 
+// PricesUnchanged fails with an *AgedOutError where the tables have the prices of a coin from a time on otherwise than at an instant, now that a replay
+// has changed some or days were dropped, and reports whether any days were.
+func PricesUnchanged(ctx context.Context, history PublishedPrices, coinID string, from, at, now time.Time) (dropped bool, err error) {
+	then, err := history.OldestPrice(ctx, at)
+	if err != nil {
+		return false, err
+	}
+	oldest, err := history.OldestPrice(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	if kept := time.Unix(oldest, 0).UTC(); then != oldest && from.Before(kept) {
+		return true, &AgedOutError{Kept: "every price is kept", Since: at.Add(kept.Sub(from)).UTC(), Instead: "/api/v1/charts/{coinId} reaches further back"}
+	}
+	restated, err := history.Restated(ctx, []string{tablePrices}, []string{coinID}, from, at, at)
+	if err == nil && !restated.IsZero() {
+		err = changedByReplay(restated, "")
+	}
+	return then != oldest, err
+}
+
 // countsAsOf reports whether a record of a price counts as of an instant, and whether neither it nor any that follows of its coin does.
 type countsAsOf func(*eventsv1.Price, *eventsv1.Mark) (counts, later bool)
 

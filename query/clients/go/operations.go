@@ -922,8 +922,8 @@ type GetRateHistoryOptions struct {
 	To time.Time
 	// Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and Meta.Clamped is set.
 	Limit int64
-	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now;
-	// not for category price. Default: now. Or a position, as `X-Position` of an answer has it.
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
+	// Default: now. Or a position, as `X-Position` of an answer has it.
 	AsOf time.Time
 	// In place of AsOf the position of an answer, as Position has it.
 	AsOfPosition string

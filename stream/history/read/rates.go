@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ type RateQuery struct {
 	// Limit is how many are read, the newest.
 	Limit int
 	// Written is the end of the last minute of which what was folded counts; zero for all. Then of hours and days too only those count that had ended.
+	// Of prices of exchanges it is up to when they had been published.
 	Written time.Time
 }
 
@@ -36,6 +38,14 @@ func (q RateQuery) ended() time.Time {
 		return to
 	}
 	return q.To
+}
+
+// published is up to when prices count, Unix nanoseconds.
+func (q RateQuery) published() int64 {
+	if q.Written.IsZero() {
+		return math.MaxInt64
+	}
+	return q.Written.UnixNano()
 }
 
 // RatePoint is what a rate was, or what it did in an hour or a day. Rates are APYs in percent.

@@ -436,7 +436,7 @@ export abstract class Operations {
     to?: string | Date
     /** Maximum number of entries; the newest are returned. At most 5000; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
-    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now; not for category price. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
     asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
