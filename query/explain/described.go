@@ -12,10 +12,10 @@ import (
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
-// described is a coin as sources had described it at the instant asked for.
-func (w *work) described(ctx context.Context, coin *views.CatalogCoin) (*views.CatalogCoin, error) {
+// coinsServed are the coins as they are served, or were at the instant asked for.
+func (w *work) coinsServed(ctx context.Context) (*views.Snapshot, error) {
 	if !w.past {
-		return coin, nil
+		return w.snapshot, nil
 	}
 	if w.then == nil {
 		then, err := w.Coins.At(ctx, w.asOf)
@@ -24,7 +24,16 @@ func (w *work) described(ctx context.Context, coin *views.CatalogCoin) (*views.C
 		}
 		w.then = then
 	}
-	if then := w.then.ByID(coin.ID); then != nil {
+	return w.then, nil
+}
+
+// described is a coin as sources had described it at the instant asked for.
+func (w *work) described(ctx context.Context, coin *views.CatalogCoin) (*views.CatalogCoin, error) {
+	served, err := w.coinsServed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if then := served.ByID(coin.ID); then != nil {
 		return then, nil
 	}
 	return nil, query.NotFound("%s was not known by %s", coin.ID, query.FormatTime(w.asOf.UnixNano()))

@@ -63,6 +63,8 @@ type fixture struct {
 	outside map[string][2]string
 	// clocked means that sources have written a clock: what they report before the first one belongs to the minute after it.
 	clocked bool
+	// remembers means that it is recorded what was served: minutes end in the log then.
+	remembers bool
 }
 
 // american is a venue that serves one country.
@@ -228,8 +230,10 @@ func (w *fixture) close(at int64) {
 		}
 		return strings.Compare(a.Row.CoinId, b.Row.CoinId)
 	})
+	index := uint32(0)
 	emit := func(key string, rec *eventsv1.MarketRecord) {
-		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at}
+		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at, Index: index}
+		index++
 		w.append(schemas.TopicMarkets, 0, key, at, rec)
 		w.Folded(time.Unix(0, at), rec)
 	}
@@ -259,6 +263,10 @@ func (w *fixture) close(at int64) {
 		summary.ActiveMarkets += s.Markets(at)
 	}
 	emit("", &eventsv1.MarketRecord{Body: &eventsv1.MarketRecord_Summary{Summary: summary}})
+	if w.remembers {
+		w.append(schemas.TopicMarkets, 0, "", at, &eventsv1.MarketRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: at, Index: index},
+			Body: &eventsv1.MarketRecord_Pulse{Pulse: &eventsv1.Pulse{Now: at, Watermark: at}}})
+	}
 	w.flush()
 	w.Minute(time.Unix(0, at).UTC())
 	w.Pulse()

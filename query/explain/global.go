@@ -99,13 +99,21 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 		}
 		m.summaryAt, m.logic = written.summaryAt, written.logic
 	} else {
-		last, _ := w.Catalog.SummaryServedAt(w.asOf)
-		if rows, err = w.pastMarket(ctx, m, last); err != nil {
+		if rows, err = w.pastMarket(ctx, m, w.lastMinute()); err != nil {
 			return nil, err
 		}
 	}
 	w.held, err = w.ofRows(ctx, m, rows)
 	return w.held, err
+}
+
+// lastMinute is the end of the last minute of the market that was served at the instant asked for: that of the coins, where these are at hand.
+func (w *work) lastMinute() int64 {
+	if w.then != nil {
+		return w.then.Time
+	}
+	last, _ := w.Catalog.SummaryServedAt(w.asOf)
+	return last
 }
 
 // wholeAt is the market of a minute that ended at a time.

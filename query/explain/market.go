@@ -67,7 +67,7 @@ func (w *work) row(ctx context.Context, coin *views.CatalogCoin) (*eventsv1.Mark
 		}
 		return coin.FoldedRow, nil
 	}
-	last, _ := w.Catalog.SummaryServedAt(w.asOf)
+	last := w.lastMinute()
 	// Most rows change each minute, so that the last minutes are read first.
 	for span, until := minute, last; until > last-int64(stateEvery)-minute; span *= 4 {
 		from := max(until-span+minute, last-int64(stateEvery))
@@ -128,6 +128,15 @@ func (w *work) market(ctx context.Context, coin *views.CatalogCoin, field market
 		}
 	}
 	return w.fieldOf(ctx, coin, row, field, depth)
+}
+
+// marketServed explains a field of the row of a coin of coinsServed, which it is of as of the instant asked for too.
+func (w *work) marketServed(ctx context.Context, coin *views.CatalogCoin, field marketField, depth int) (*Node, error) {
+	if !w.past {
+		return w.market(ctx, coin, field, depth)
+	}
+	w.simulated = w.simulated || coin.Market.Simulated || w.snapshot.Notices[coin.Market.PriceSource].GetSimulated()
+	return w.fieldOf(ctx, coin, coin.FoldedRow, field, depth)
 }
 
 // fieldOf explains a field of a row as the fold wrote it.

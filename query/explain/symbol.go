@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -16,8 +16,12 @@ import (
 type Symbols interface {
 	// Asked is what a question is decided on now: the request with its price in USD, the exchange rate that this was converted by, nil for none, and what decides.
 	Asked(q schemas.SymbolQuestion, at time.Time) (req schemas.SymbolRequest, rate *eventsv1.QuoteRate, by *schemas.Resolver)
-	// Mapping is the newest mapping of a symbol of a source by a method, with the coin table that it follows from; false for none.
-	Mapping(ctx context.Context, method schemas.SymbolMethod, source, symbol string, now time.Time) (schemas.SymbolMapping, *schemas.CoinTable, bool, error)
+	// AskedAt is Asked as of a past instant, of the coins that were served then, with a price in USD. Fault says, once something was resolved, why a price of then
+	// could not be read.
+	AskedAt(ctx context.Context, q schemas.SymbolQuestion, coins *views.Snapshot, at time.Time) (req schemas.SymbolRequest, by *schemas.Resolver, fault func() error, err error)
+	// Mappings are those of symbols that hold now, MappingsAsOf those that held at a past instant; it fails with a *views.AgedOutError where that is not kept any more.
+	Mappings(ctx context.Context, now time.Time) ([]schemas.SymbolMapping, error)
+	MappingsAsOf(ctx context.Context, at time.Time) ([]schemas.SymbolMapping, error)
 }
 
 // symbolRules are what methods of resolving a symbol are sure of, as docs/symbols.md has them.
@@ -48,17 +52,21 @@ func (w *work) symbol(ctx context.Context, name string, parts []string, depth in
 		return nil, w.nearField(name, parts, len(parts)-len(field), []string{fieldConfidence, fieldUnits, fieldScore})
 	case (field[0] == fieldScore) != (len(field) == 2) || len(field) > 2:
 		return nil, unknown(name, "")
-	case w.past:
-		return nil, query.NotSupported("asOf", "what a symbol means is explained as it is now only: leave asOf out")
 	}
-	req, rate, by := w.Symbols.Asked(q, w.now)
-	got := by.Resolve(req)
+	asked, err := w.symbolAsked(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	by, got := asked.by, asked.by.Resolve(asked.req)
+	if err := asked.fault(); err != nil {
+		return nil, err
+	}
 	value := symbolNumber(got, field)
 	if value == nil {
 		ids := namesOf(got.Candidates, func(c schemas.SymbolCandidate) string { return c.Coin.ID })
 		return nil, w.nearField(name, parts, len(parts)-1, ids)
 	}
-	n := headline("symbol/"+q.String()+"/"+strings.Join(field, "/"), value, percent, w.now.UnixNano())
+	n := headline("symbol/"+q.String()+"/"+strings.Join(field, "/"), value, percent, asked.at.UnixNano())
 	n.Method = symbolMethod(got, field)
 	if n.Number = strings.ToValidUTF8(n.Number, "\uFFFD"); field[0] == fieldUnits {
 		n.Unit = ""
@@ -66,14 +74,14 @@ func (w *work) symbol(ctx context.Context, name string, parts []string, depth in
 	if !w.expands(depth) {
 		return n, nil
 	}
-	of := loggedSymbols{work: w, catalog: by.Catalog, coins: map[string]schemas.SymbolCoin{}, depth: max(depth-1, 1)}
-	if err := of.read(ctx, q, &req, rate, by, got); err != nil {
+	of := loggedSymbols{work: w, asked: asked, coins: map[string]schemas.SymbolCoin{}, depth: max(depth-1, 1)}
+	if err := of.read(ctx, q, got); err != nil {
 		return nil, err
 	}
 	if n.Inputs = of.inputs; of.lost != "" {
 		n.notReproduced("not computed again: " + of.lost)
 	} else {
-		again := (&schemas.Resolver{Table: by.Table, Catalog: of, Overrides: schemas.NewSymbolOverrides(of.overrides...)}).Resolve(req)
+		again := (&schemas.Resolver{Table: by.Table, Catalog: of, Overrides: schemas.NewSymbolOverrides(of.overrides...)}).Resolve(of.req)
 		n.compare(symbolNumber(again, field))
 		if again.Method != got.Method { // the same number by another rule is another one
 			n.notReproduced(fmt.Sprintf("what the log has is decided by %q", again.Method))
@@ -86,6 +94,32 @@ func (w *work) symbol(ctx context.Context, name string, parts []string, depth in
 	}
 	n.fewer(false)
 	return n, nil
+}
+
+// askedSymbol is what a question is decided on: now, or as of a past instant.
+type askedSymbol struct {
+	req  schemas.SymbolRequest
+	rate *eventsv1.QuoteRate
+	by   *schemas.Resolver
+	// fault is why a price could not be read that was asked for.
+	fault func() error
+	coins *views.Snapshot
+	at    time.Time
+}
+
+func (w *work) symbolAsked(ctx context.Context, q schemas.SymbolQuestion) (a askedSymbol, err error) {
+	if !w.past {
+		a = askedSymbol{coins: w.snapshot, at: w.now, fault: func() error { return nil }}
+		a.req, a.rate, a.by = w.Symbols.Asked(q, w.now)
+		return a, nil
+	}
+	coins, err := w.coinsServed(ctx)
+	if err != nil {
+		return a, err
+	}
+	a = askedSymbol{coins: coins, at: w.asOf}
+	a.req, a.by, a.fault, err = w.Symbols.AskedAt(ctx, q, coins, w.asOf)
+	return a, err
 }
 
 // symbolNumber is a number of an answer; nil for the score of a coin that did not come into question.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -16,7 +17,8 @@ import (
 // candidates, so that neither their size nor their price decides.
 type loggedSymbols struct {
 	*work
-	catalog   schemas.SymbolCatalog
+	asked     askedSymbol
+	req       schemas.SymbolRequest
 	coins     map[string]schemas.SymbolCoin
 	overrides []*eventsv1.SymbolOverride
 	inputs    []*Node
@@ -26,29 +28,29 @@ type loggedSymbols struct {
 }
 
 // read finds in the log what was decided on.
-func (l *loggedSymbols) read(ctx context.Context, q schemas.SymbolQuestion, req *schemas.SymbolRequest, rate *eventsv1.QuoteRate, by *schemas.Resolver, got schemas.ResolvedSymbol) error {
-	if rate != nil {
-		in, err := l.quoteRate(ctx, rate)
+func (l *loggedSymbols) read(ctx context.Context, q schemas.SymbolQuestion, got schemas.ResolvedSymbol) error {
+	if l.req = l.asked.req; l.asked.rate != nil {
+		in, err := l.quoteRate(ctx, l.asked.rate)
 		if err != nil {
 			return err
 		}
 		if again := in.again(); again != nil {
-			req.Price = q.Price * *again
+			l.req.Price = q.Price * *again
 		} else {
 			l.lost = "the record of the exchange rate is not in the log any more"
 		}
 		l.inputs = append(l.inputs, in)
 	}
-	if err := l.said(ctx, q, by); err != nil {
+	if err := l.said(ctx, q); err != nil {
 		return err
 	}
 	for i, c := range got.Candidates {
-		coin := l.snapshot.ByID(c.Coin.ID)
+		coin := l.asked.coins.ByID(c.Coin.ID)
 		if coin == nil { // it is known by the coin table or an override alone
 			continue
 		}
 		decided := i == 0 && got.Coin != nil
-		if err := l.coin(ctx, coin, c.Coin, req.Price > 0, decided && got.Method == schemas.MethodRanking, decided && got.Method == schemas.MethodProvider); err != nil {
+		if err := l.coin(ctx, coin, c.Coin, l.req.Price > 0, decided && got.Method == schemas.MethodRanking, decided && got.Method == schemas.MethodProvider); err != nil {
 			return err
 		}
 	}
@@ -104,12 +106,21 @@ func orZero(value *float64) float64 {
 // rowNumber is a number of a coin's row among the inputs.
 func (l *loggedSymbols) rowNumber(ctx context.Context, coin *views.CatalogCoin, name string) (*Node, error) {
 	field, _ := marketFieldNamed(name)
-	in, err := l.market(ctx, coin, field, l.depth)
+	in, err := l.marketServed(ctx, coin, field, l.depth)
 	return l.input(in, err)
 }
 
-// priceOf is the price that a given one is compared with: the one that is served.
+// priceOf is the price that a given one is compared with: the one that is served. As of an instant it is that of the row where venues had none then that counted.
 func (l *loggedSymbols) priceOf(ctx context.Context, coin *views.CatalogCoin) (*Node, error) {
+	if l.past {
+		entries, err := l.Prices.AsOf(ctx, l.History, []schemas.Coin{coin.Own}, l.asOf)
+		if err != nil {
+			return nil, query.FaultOfPast(err, l.asOf)
+		}
+		if _, counts := l.Prices.SpotOf(entries[coin.ID], l.asOf); !counts {
+			return l.rowNumber(ctx, coin, fieldPrice)
+		}
+	}
 	in, err := l.price(ctx, coin, priceFields[0], l.depth)
 	return l.input(in, err)
 }
@@ -149,9 +160,9 @@ func (l *loggedSymbols) platforms(ctx context.Context, coin *views.CatalogCoin, 
 
 // said finds the operators' overrides that the question may be about: those of its source and of all sources whose symbol is a part of what was asked, as
 // every spelling is.
-func (l *loggedSymbols) said(ctx context.Context, q schemas.SymbolQuestion, by *schemas.Resolver) error {
+func (l *loggedSymbols) said(ctx context.Context, q schemas.SymbolQuestion) error {
 	asked := strings.ToUpper(q.Symbol)
-	for _, o := range by.Overrides.InForce(l.now.UnixNano()) {
+	for _, o := range l.asked.by.Overrides.InForce(l.asked.at.UnixNano()) {
 		source := schemas.VenueSlug(o.Source)
 		if source != schemas.GeneralSource && source != schemas.VenueSlug(q.Source) && source != schemas.VenueSlug(q.Context.Exchange) || !strings.Contains(asked, strings.ToUpper(o.Symbol)) {
 			continue
@@ -216,27 +227,27 @@ func (l loggedSymbols) logged(coins []schemas.SymbolCoin) []schemas.SymbolCoin {
 
 // BySymbol implements schemas.SymbolCatalog.
 func (l loggedSymbols) BySymbol(symbol string) []schemas.SymbolCoin {
-	return l.logged(l.catalog.BySymbol(symbol))
+	return l.logged(l.asked.by.Catalog.BySymbol(symbol))
 }
 
 // ByID implements schemas.SymbolCatalog.
 func (l loggedSymbols) ByID(id string) (schemas.SymbolCoin, bool) {
-	c, ok := l.catalog.ByID(id)
+	c, ok := l.asked.by.Catalog.ByID(id)
 	return l.logged([]schemas.SymbolCoin{c})[0], ok
 }
 
 // ByContract implements schemas.SymbolCatalog.
 func (l loggedSymbols) ByContract(address string) []schemas.SymbolCoin {
-	return slices.DeleteFunc(l.logged(l.catalog.ByContract(address)), func(c schemas.SymbolCoin) bool {
+	return slices.DeleteFunc(l.logged(l.asked.by.Catalog.ByContract(address)), func(c schemas.SymbolCoin) bool {
 		return !slices.ContainsFunc(c.Platforms, func(p schemas.SymbolPlatform) bool { return strings.EqualFold(p.Address, address) })
 	})
 }
 
 // ByName implements schemas.SymbolCatalog.
 func (l loggedSymbols) ByName(name string) ([]schemas.SymbolCoin, bool) {
-	coins, whole := l.catalog.ByName(name)
+	coins, whole := l.asked.by.Catalog.ByName(name)
 	return l.logged(coins), whole
 }
 
 // Ranked implements schemas.SymbolCatalog.
-func (l loggedSymbols) Ranked() int { return l.catalog.Ranked() }
+func (l loggedSymbols) Ranked() int { return l.asked.by.Catalog.Ranked() }

@@ -26,25 +26,28 @@ var mappingRules = map[schemas.SymbolMethod]string{
 // symbolMapping explains how sure the mapping of a symbol is: the constant of its method, which follows from the coin table or from an operator's override.
 func (w *work) symbolMapping(ctx context.Context, name string, parts []string, depth int) (*Node, error) {
 	method := schemas.SymbolMethod(parts[1])
-	switch {
-	case mappingRules[method] == "":
+	if mappingRules[method] == "" {
 		return nil, w.nearField(name, parts, 1, []string{string(schemas.MethodOverride), string(schemas.MethodExchange), string(schemas.MethodUnique), string(schemas.MethodDatabase)})
-	case w.past:
-		return nil, query.NotSupported("asOf", "mappings of symbols are explained as they are now only: leave asOf out")
 	}
 	symbol := strings.Join(parts[3:], "/")
-	m, table, ok, err := w.Symbols.Mapping(ctx, method, parts[2], symbol, w.now)
-	switch {
-	case err != nil:
+	all, err := w.mappings(ctx)
+	if err != nil {
 		return nil, err
-	case !ok:
+	}
+	var m schemas.SymbolMapping
+	for _, held := range all { // the newest counts
+		if held.Method == method && held.Source == parts[2] && held.Symbol == symbol && !held.Since.Before(m.Since) {
+			m = held
+		}
+	}
+	if m.Method == "" {
 		return nil, query.NotFound("%s has no mapping of %s by %s", parts[2], symbol, method)
 	}
 	n := headline("symbol-mapping/"+string(method)+"/"+m.Source+"/"+m.Symbol, known(float64(m.Confidence)), percent, m.Since.UnixNano())
 	n.Method = &Method{Name: string(method), Version: symbolVersion, Formula: mappingRules[method]}
 	if method != schemas.MethodOverride {
 		n.Note = "a constant of the rule: the coin table of this service, read with " + m.CoinID + ", decides which"
-		again := mappedBy(table, m)
+		again := mappedBy(w.Prices.Coins(), m)
 		n.compare(known(mappingConfidences[again]))
 		return n, nil
 	}
@@ -61,6 +64,21 @@ func (w *work) symbolMapping(ctx context.Context, name string, parts []string, d
 		n.Inputs = []*Node{in}
 	}
 	return n, nil
+}
+
+// mappings are those of symbols that hold, or held at the instant asked for.
+func (w *work) mappings(ctx context.Context) ([]schemas.SymbolMapping, error) {
+	if !w.past {
+		return w.Symbols.Mappings(ctx, w.now)
+	}
+	if w.mapped == nil {
+		mapped, err := w.Symbols.MappingsAsOf(ctx, w.asOf)
+		if err != nil {
+			return nil, query.FaultOfPast(err, w.asOf)
+		}
+		w.mapped = mapped
+	}
+	return w.mapped, nil
 }
 
 // mappedBy is the method by which the coin table has a venue's symbol mean a coin.

@@ -325,8 +325,22 @@ func TestWhatIsSaidOfSymbolsIsReproduced(t *testing.T) {
 		}
 	}
 	w.answered(map[string]int{"symbol/gate": 404, "symbol/gate/ABC": 404, "symbol/gate/ABC/confidenc": 404, "symbol/gate/ABC/score": 404, "symbol/gate/ABC/score/ethereum": 404, "symbol/gate/ABC/price=x/units": 404,
-		"symbol/gate/ABC/confidence/x": 404, "symbol/gate/ABC/confidence?asOf=2026-11-20T10:00:30Z": 400, "symbol-mapping/manual_override/gate/ABD": 404, "symbol-mapping/by_hand/gate/ABC": 404,
-		"symbol-mapping/unique_symbol/kraken/ETH?asOf=2026-11-20T10:00:30Z": 400, "symbol/general/" + strings.Repeat("x", 3_000) + "/units": http.StatusBadRequest})
+		"symbol/gate/ABC/confidence/x": 404, "symbol/gate/ABC/confidence?asOf=2026-11-20T10:00:30Z": 410,
+		"symbol-mapping/unique_symbol/kraken/ETH?asOf=2026-11-20T10:00:30Z": 410, "symbol/general/" + strings.Repeat("x", 3_000) + "/units": http.StatusBadRequest})
+	// An override that took the place of another has not held before.
+	then := "?asOf=" + w.Now.Format(time.RFC3339Nano)
+	w.Now = w.Now.Add(time.Minute)
+	next := &eventsv1.ReferenceRecord{Producer: "operator", Body: &eventsv1.ReferenceRecord_Override{Override: &eventsv1.SymbolOverride{Source: "gate", Symbol: "ABC", CoinId: "ethereum", Time: w.Now.UnixNano()}}}
+	w.append(schemas.TopicReferenceRaw, 0, "operator", w.Now.UnixNano(), next)
+	w.flush()
+	w.Said(next)
+	before, after := w.reproduced("symbol-mapping/manual_override/gate/ABC", then, true), w.reproduced("symbol-mapping/manual_override/gate/ABC", "?asOf="+w.Now.Format(time.RFC3339Nano), true)
+	if len(before.Inputs) != 1 || !strings.HasSuffix(before.Inputs[0].Note, "bitcoin") || len(after.Inputs) != 1 || !strings.HasSuffix(after.Inputs[0].Note, "ethereum") {
+		t.Errorf("got %+v, and %+v after another override", before, after)
+	}
+	if n := w.reproduced("symbol-mapping/exchange_mapping/kraken/XBT", then, true); *n.Value != 95 {
+		t.Errorf("got %+v, want 95", n)
+	}
 	// What the log has of the price that is compared is another, and an override that was served is not in it.
 	row := proto.CloneOf(w.rows["ethereum"])
 	row.Price /= 20

@@ -205,6 +205,8 @@ type work struct {
 	served     map[string]loggedRow
 	dayAgo     map[time.Time]map[string]float64
 	categories map[string][]*views.CatalogCoin
+	// mapped are the mappings of symbols that held at asOf.
+	mapped []schemas.SymbolMapping
 }
 
 // errTooManyReads means that an answer would need more of the log than is read for one.

@@ -77,6 +77,8 @@ func TestSymbolsAsTheyWereResolved(t *testing.T) {
 	for path, want := range map[string]string{
 		fmt.Sprintf("/api/v1/symbols/resolve?symbol=HOT&price=2&context[quote]=EUR&asOf=%s", at): "400",
 		fmt.Sprintf("/api/v1/symbols/resolve?symbol=HOT&price=2&context[quote]=USD&asOf=%s", at): "200",
+		fmt.Sprintf("/api/v1/symbols/resolve?symbol=HOT&price=2&context=eur&asOf=%s", at):        "400",
+		fmt.Sprintf("/api/v1/symbols/resolve?symbol=HOT&context=eur&asOf=%s", at):                "200",
 		"/api/v1/symbols/resolve?symbol=HOT&asOf=2100-01-01":                                     "400",
 	} {
 		if got := w.Get(path); !strings.HasPrefix(got, want) {

@@ -37,7 +37,7 @@ func (u *Unit) getMappings(ctx context.Context, r *query.Request) (query.Answer,
 	var err error
 	timestamp := u.timestamp(now)
 	if at, past := r.Time(asOfParam.Name); past {
-		kept, err = u.mappingsAsOf(ctx, at)
+		kept, err = u.MappingsAsOf(ctx, at)
 		err, timestamp = query.FaultOfPast(err, at), query.FormatTime(at.UnixNano())
 	} else {
 		kept, err = u.readMappings(ctx, r.Now)
@@ -78,16 +78,7 @@ func (u *Unit) readMappings(ctx context.Context, now time.Time) ([]schemas.Symbo
 	return found, nil
 }
 
-// Mapping is the newest mapping of a symbol of a source by a method, with the coin table that it follows from; false for none. It is for explanations.
-func (u *Unit) Mapping(ctx context.Context, method schemas.SymbolMethod, source, symbol string, now time.Time) (found schemas.SymbolMapping, table *schemas.CoinTable, ok bool, err error) {
-	kept, err := u.readMappings(ctx, now)
-	if err != nil {
-		return found, nil, false, err
-	}
-	for _, m := range kept {
-		if m.Method == method && m.Source == source && m.Symbol == symbol && !m.Since.Before(found.Since) {
-			found, ok = m, true
-		}
-	}
-	return found, u.priceCache.Coins(), ok, nil
+// Mappings are those that hold now. It is for explanations.
+func (u *Unit) Mappings(ctx context.Context, now time.Time) ([]schemas.SymbolMapping, error) {
+	return u.readMappings(ctx, now)
 }

@@ -29,17 +29,41 @@ func (u *Unit) asks(ctx context.Context, r *query.Request) (*asked, error) {
 		resolver, now := u.resolver(r.Now)
 		return &asked{Resolver: resolver, snapshot: now, at: r.Now}, nil
 	}
-	if quote := r.Hints("context")["quote"]; quote != "" && price(r, r.Hints("context")) > 0 && quote != "USD" {
-		return nil, query.NotSupported("context", "with asOf a price must be in USD: leave quote out")
+	if err := pricedInUSD("context", u.question(r, "")); err != nil {
+		return nil, err
 	}
 	snapshot, err := u.served.At(ctx, at)
 	if err != nil {
 		return nil, query.FaultOfPast(err, at)
 	}
-	a := &asked{snapshot: snapshot, at: at, past: true}
+	return u.askedAt(ctx, snapshot, at), nil
+}
+
+// pricedInUSD refuses, as of an instant, a price in anything else.
+func pricedInUSD(param string, q schemas.SymbolQuestion) error {
+	if q.Price > 0 && q.Quote != "" && q.Quote != schemas.USD {
+		return query.NotSupported(param, "with asOf a price must be in USD: leave the quote currency out")
+	}
+	return nil
+}
+
+// askedAt is what symbols are resolved by of the coins that were served at a past instant.
+func (u *Unit) askedAt(ctx context.Context, coins *views.Snapshot, at time.Time) *asked {
+	a := &asked{snapshot: coins, at: at, past: true}
 	a.Resolver = &schemas.Resolver{Table: u.priceCache.Coins(), Overrides: u.overrides,
-		Catalog: priced{schemas.NewSymbolIndex(indexed(snapshot.Coins)), snapshot, func(c *views.CatalogCoin) (views.Spot, bool) { return a.spot(ctx, u, c) }}}
-	return a, nil
+		Catalog: priced{schemas.NewSymbolIndex(indexed(coins.Coins)), coins, func(c *views.CatalogCoin) (views.Spot, bool) { return a.spot(ctx, u, c) }}}
+	return a
+}
+
+// AskedAt is Asked as of a past instant, of the coins that were served then. Fault says, once something was resolved, why a price of then could not be read. It is
+// for explanations.
+func (u *Unit) AskedAt(ctx context.Context, q schemas.SymbolQuestion, coins *views.Snapshot, at time.Time) (req schemas.SymbolRequest, by *schemas.Resolver, fault func() error, err error) {
+	if err := pricedInUSD("number", q); err != nil {
+		return req, nil, nil, err
+	}
+	a := u.askedAt(ctx, coins, at)
+	req, _, _ = u.request(a.Table, q, at)
+	return req, a.Resolver, a.fault, nil
 }
 
 // spot is the price of a coin that was served at the instant; of one that venues had none of, the one of its row counts.
@@ -65,8 +89,8 @@ func (u *Unit) timestampOf(a *asked) string {
 	return u.timestamp(a.snapshot)
 }
 
-// mappingsAsOf reads the mappings that held at an instant.
-func (u *Unit) mappingsAsOf(ctx context.Context, at time.Time) ([]schemas.SymbolMapping, error) {
+// MappingsAsOf are the mappings that held at an instant; it fails with a *views.AgedOutError before the oldest tick that is kept.
+func (u *Unit) MappingsAsOf(ctx context.Context, at time.Time) ([]schemas.SymbolMapping, error) {
 	oldest, err := u.history.OldestTick(ctx)
 	if err != nil {
 		return nil, err

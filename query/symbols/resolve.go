@@ -101,18 +101,24 @@ func (u *Unit) Resolve(req schemas.SymbolRequest) Resolution {
 
 // ask resolves one symbol with the source, price and context of a request.
 func (u *Unit) ask(by *asked, r *query.Request, symbol string) Resolution {
-	hints := r.Hints("context")
-	q := schemas.SymbolQuestion{Symbol: symbol, Source: r.Text("source"), Price: price(r, hints), Quote: hints["quote"],
-		Context: schemas.SymbolContext{Exchange: hints["exchange"], Platform: hints["platform"], Contract: hints["contract"], Name: hints["name"]}}
-	if q.Quote == "" && isQuote(by.Table, hints["exchange"]) {
-		q.Quote, q.Context.Exchange = hints["exchange"], ""
-	}
+	q := u.question(r, symbol)
 	req, _, rated := u.request(by.Table, q, by.at)
 	answer := describe(q, symbol, by.Resolve(req))
 	if !rated {
 		answer.Reason = "no_rate"
 	}
 	return answer
+}
+
+// question is what a request asks of a symbol.
+func (u *Unit) question(r *query.Request, symbol string) schemas.SymbolQuestion {
+	hints := r.Hints("context")
+	q := schemas.SymbolQuestion{Symbol: symbol, Source: r.Text("source"), Price: price(r, hints), Quote: hints["quote"],
+		Context: schemas.SymbolContext{Exchange: hints["exchange"], Platform: hints["platform"], Contract: hints["contract"], Name: hints["name"]}}
+	if q.Quote == "" && isQuote(u.priceCache.Coins(), hints["exchange"]) {
+		q.Quote, q.Context.Exchange = hints["exchange"], ""
+	}
+	return q
 }
 
 // request is what is decided on, and the exchange rate that the price was converted by, nil where it is in USD or there is none; false where it has a price
