@@ -2,12 +2,18 @@ package explain_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/query/coins"
+	"github.com/marketlog/marketlog/query/explain"
+	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -31,7 +37,13 @@ func (w *fixture) sourced(rec *eventsv1.ReferenceRecord) {
 	r := w.append(schemas.TopicReferenceRaw, 0, rec.GetCoin().GetSource(), w.Now.UnixNano(), rec)
 	w.flush()
 	w.Must(w.Catalog.ApplyReference(views.TailRecord{Offset: r.Offset, Value: r.Value}))
-	w.Minute(w.Now)
+	w.heard()
+}
+
+// heard has what sources stated served.
+func (w *fixture) heard() {
+	w.Said(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: w.Now.UnixNano()}}})
+	w.Catalog.Settle()
 }
 
 // record writes what was served to the log and to the store.
@@ -85,7 +97,7 @@ func (w *fixture) overridden(symbol, coin string) {
 	w.append(schemas.TopicReferenceRaw, 0, "operator", w.Now.UnixNano(), rec)
 	w.flush()
 	w.Said(rec)
-	w.Minute(w.Now)
+	w.heard()
 }
 
 // resolved are the numbers of answers to what symbols mean.
@@ -144,4 +156,103 @@ func TestWhatSymbolsMeantIsReproduced(t *testing.T) {
 	then := "?asOf=" + numbers[0].at.Format(time.RFC3339Nano)
 	w.answered(map[string]int{"symbol/general/BTC/price=110/quote=EUR/confidence" + then: http.StatusBadRequest, "symbol/general/BTC/price=110/quote=USD/confidence" + then: http.StatusOK,
 		"symbol/general/BTC/confidence?asOf=2026-11-20T09:00:00Z": http.StatusGone})
+}
+
+// summed are the numbers of answers that are made of many rows.
+func (w *fixture) summed() (numbers []servedNumber) {
+	var categories coins.CategoriesBody
+	w.read("/api/v1/coins/categories", &categories)
+	for _, c := range categories.Data {
+		for field, value := range map[string]*float64{"marketCap": c.MarketCap, "volume24h": c.Volume24h, "marketCapChangePercentage24h": c.MarketCapChangePercentage24h} {
+			if value != nil {
+				numbers = append(numbers, servedNumber{"category/" + c.ID + "/" + field, *value, w.Now})
+			}
+		}
+	}
+	var movers globalstats.MoversBody
+	w.read("/api/v1/global-stats/movers?segment=1-50&min_volume=0", &movers)
+	for _, m := range movers.Data.Movers {
+		numbers = append(numbers, servedNumber{"movers/1-50/0/totalGainers", float64(m.TotalGainers), w.Now}, servedNumber{"movers/1-50/0/totalLosers", float64(m.TotalLosers), w.Now})
+	}
+	return numbers
+}
+
+// Sums over categories and numbers of movers follow categories, rows, and prices of a day ago by candles, each of which is read at a pace of its own and changed later. As of an
+// instant they are explained by those of the instant, to records.
+func TestSumsAsTheyWereServedAreReproduced(t *testing.T) {
+	random := streamtest.Rand(t)
+	w := newFixture(t)
+	w.outside = map[string][2]string{}
+	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.remember()
+	traded := func(price float64) {
+		for minute := range 20 {
+			for _, coin := range []string{"bitcoin", "ethereum"} {
+				closed := price + 20*random.Float64()
+				w.AddCandles(&eventsv1.Candle{CoinId: coin, Start: w.Now.Truncate(time.Hour).Add(-24*time.Hour + time.Duration(minute-10)*time.Minute).UnixNano(), Open: closed, High: closed, Low: closed, Close: closed, Volume: "1"})
+			}
+		}
+	}
+	traded(100)
+	categorize := func() {
+		var categories []string
+		for n := range 3 {
+			if random.IntN(2) == 0 {
+				categories = append(categories, fmt.Sprint("Category ", n))
+			}
+		}
+		coin := []string{"bitcoin", "ethereum", "btc-a"}[random.IntN(3)]
+		w.sourced(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Coin{Coin: &eventsv1.Coin{Source: "coingecko", SourceId: coin, Part: "detail", Symbol: coin, Name: coin,
+			Categories: categories, IngestTime: w.Now.UnixNano()}}})
+	}
+	for range 4 {
+		categorize()
+	}
+	w.shared(random)
+	w.Must(w.figures.Refresh(t.Context()))
+	var numbers []servedNumber
+	for range 14 {
+		w.Now = w.Now.Add(time.Duration(1+random.IntN(9_000)) * time.Millisecond)
+		switch random.IntN(3) {
+		case 0:
+			w.shared(random)
+		case 1:
+			w.Must(w.figures.Refresh(t.Context()))
+		case 2:
+			categorize()
+		}
+		w.record()
+		w.Now = w.Now.Add(time.Millisecond)
+		numbers = append(numbers, w.summed()...)
+	}
+	w.shared(random)
+	w.Must(w.figures.Refresh(t.Context()))
+	last := "?asOf=" + w.Now.Format(time.RFC3339Nano)
+	w.Now = w.Now.Add(time.Minute)
+	if slices.ContainsFunc(w.Catalog.Snapshot().Coins, func(c *views.CatalogCoin) bool { return c.Rank > 0 && c.Figures.DayAgo > 0 }) {
+		if n := w.reproduced("movers/1-50/0/totalGainers", last, false); !strings.Contains(n.Note, "does not have the record") {
+			t.Errorf("before it is recorded what candles showed: got %+v", n)
+		}
+	}
+	w.Now = w.Now.Add(5 * time.Minute)
+	w.record()
+	traded(1000)
+	w.shared(random)
+	w.Must(w.figures.Refresh(t.Context()))
+	categorize()
+	random.Shuffle(len(numbers), func(a, b int) { numbers[a], numbers[b] = numbers[b], numbers[a] })
+	for _, was := range numbers[:25] {
+		n := w.reproduced(was.number, "?depth=2&asOf="+was.at.Format(time.RFC3339Nano), true)
+		if n.Value == nil || *n.Value != was.value {
+			t.Errorf("%s as of %s is explained as %v, and was %v", was.number, was.at, n.Value, was.value)
+		}
+		for _, in := range n.Inputs {
+			if in.Reproduced == nil || !*in.Reproduced {
+				t.Errorf("%s as of %s: its input %s is not reproduced", was.number, was.at, in.Number)
+			}
+			if i := slices.IndexFunc(in.Inputs, func(n *explain.Node) bool { return strings.HasPrefix(n.Number, "figures/") }); i >= 0 && (len(in.Inputs[i].Records) != 1 || in.Inputs[i].Records[0].Topic != schemas.TopicServed) {
+				t.Errorf("%s as of %s: %s leads to no record of %s", was.number, was.at, in.Inputs[i].Number, schemas.TopicServed)
+			}
+		}
+	}
 }

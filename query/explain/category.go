@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -32,12 +31,12 @@ func categoryFieldNames() []string {
 }
 
 // coinsByCategory are the coins of each category in the order of rank, by its id, as sources describe them.
-func (w *work) coinsByCategory() map[string][]*views.CatalogCoin {
+func (w *work) coinsByCategory(snapshot *views.Snapshot) map[string][]*views.CatalogCoin {
 	if w.categories != nil {
 		return w.categories
 	}
 	all, ids := map[string][]*views.CatalogCoin{}, map[string]string{}
-	for _, coin := range w.snapshot.Coins {
+	for _, coin := range snapshot.Coins {
 		for _, name := range coin.Categories {
 			id, known := ids[name]
 			if !known {
@@ -54,28 +53,29 @@ func (w *work) coinsByCategory() map[string][]*views.CatalogCoin {
 	return all
 }
 
-// category explains a sum over the coins of a category. Which coins it has is what sources last said of them, one by one over days;
+// category explains a sum over the coins of a category. Which coins it has is what sources had last said of them, one by one over days;
 // what the sum is made of is read from the log again.
 func (w *work) category(ctx context.Context, name string, parts []string, depth int) (*Node, error) {
 	i := slices.IndexFunc(categoryFields, func(f categoryField) bool { return f.name == parts[2] })
-	coins, known := w.coinsByCategory()[parts[1]]
+	snapshot, err := w.coinsServed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	coins, known := w.coinsByCategory(snapshot)[parts[1]]
 	switch {
 	case !known:
 		return nil, w.nearField(name, parts, 1, slices.Sorted(maps.Keys(w.categories)))
 	case i < 0:
 		return nil, w.nearField(name, parts, 2, categoryFieldNames())
-	case w.past:
-		return nil, query.NotSupported("asOf", "sums over a category are explained as they are now only: leave asOf out, or see /api/v1/coins/categories, which has asOf")
-	case w.snapshot.Time == 0:
+	case snapshot.Time == 0:
 		return nil, query.Starting("no minute of the market was folded yet")
 	}
 	field := categoryFields[i]
-	served, again, lost := &schemas.CategorySums{}, &schemas.CategorySums{}, 0
-	logged, err := w.servedRows(ctx)
-	why := lacks(err)
-	if err != nil && why == "" {
+	rows, err := w.servedRows(ctx, snapshot)
+	if err != nil {
 		return nil, err
 	}
+	served, again := &schemas.CategorySums{}, &schemas.CategorySums{}
 	var inputs []*Node
 	for _, coin := range coins {
 		if coin.Market == nil {
@@ -83,14 +83,10 @@ func (w *work) category(ctx context.Context, name string, parts []string, depth 
 		}
 		w.simulated = w.simulated || coin.Market.Simulated
 		served.Add(coin.Market)
-		if held, ok := logged[coin.ID]; ok {
-			row, err := w.measuredAgain(ctx, coin, held.row)
-			if err != nil {
-				return nil, err
-			}
+		if row, err := w.rowAgain(ctx, rows, coin); err != nil {
+			return nil, err
+		} else if row != nil {
 			again.Add(row)
-		} else {
-			lost++
 		}
 		var of []*Node
 		for _, part := range field.parts {
@@ -103,21 +99,13 @@ func (w *work) category(ctx context.Context, name string, parts []string, depth 
 			inputs = append(inputs, of...)
 		}
 	}
-	n := headline(strings.Join(parts, "/"), field.value(served), field.unit, w.snapshot.Time)
+	n := headline(strings.Join(parts, "/"), field.value(served), field.unit, snapshot.Time)
 	n.Method = &Method{Name: "category-sum", Version: 1, Formula: field.formula}
-	if n.Inputs = inputs; lost > 0 {
-		n.lostRows(lost, why)
+	if n.Inputs = inputs; rows.lacks > 0 {
+		rows.notReproduced(n)
 	} else {
 		n.compare(field.value(again))
 	}
 	n.fewer(len(field.parts) == 1)
-	return n, w.traceRows(ctx, n.Inputs, depth-1)
-}
-
-// lostRows reports that the rows of some coins could not be read, and why, where that is known.
-func (n *Node) lostRows(count int, why string) {
-	if why == "" {
-		why = fmt.Sprintf("the log no longer has the rows of %d of the coins", count)
-	}
-	n.notReproduced("not computed again: " + why)
+	return n, w.traceRows(ctx, rows, n.Inputs, depth-1)
 }

@@ -1,7 +1,9 @@
 package explain
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,13 +19,28 @@ type loggedRow struct {
 	at  Place
 }
 
-// servedRows reads the rows of all coins that are served, of which each is of the last hour, from the log.
-func (w *work) servedRows(ctx context.Context) (map[string]loggedRow, error) {
-	if w.served != nil {
-		return w.served, nil
+// coinRows are the rows of all coins that are served, of which each is of the last hour, as the log has them.
+type coinRows struct {
+	of     *views.Snapshot
+	logged map[string]loggedRow
+	// lacks counts the coins whose row, or what candles showed of them, could not be read again; why is the reason, where that is known.
+	lacks int
+	why   string
+}
+
+// notReproduced reports that a number was not made of them again.
+func (r *coinRows) notReproduced(n *Node) {
+	n.notReproduced("not computed again: " + cmp.Or(r.why, fmt.Sprintf("the log no longer has the rows of %d of the coins", r.lacks)))
+}
+
+// servedRows reads the rows of the coins of a snapshot.
+func (w *work) servedRows(ctx context.Context, snapshot *views.Snapshot) (*coinRows, error) {
+	rows := &coinRows{of: snapshot, logged: w.served}
+	if rows.logged != nil {
+		return rows, nil
 	}
 	written, from, to := map[string]int64{}, int64(endless), int64(0)
-	for _, coin := range w.snapshot.Coins {
+	for _, coin := range snapshot.Coins {
 		if row := coin.FoldedRow; row != nil {
 			written[coin.ID] = row.Time
 			from, to = min(from, row.Time), max(to, row.Time)
@@ -41,21 +58,37 @@ func (w *work) servedRows(ctx context.Context) (map[string]loggedRow, error) {
 			}
 			return true
 		})
+		if rows.why = lacks(err); rows.why != "" {
+			return rows, nil
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	w.served = logged
-	return logged, nil
+	w.served, rows.logged = logged, logged
+	return rows, nil
 }
 
-// measuredAgain is a row of the log as it is served: where candles give the change over 24 hours, these are read again for it.
-func (w *work) measuredAgain(ctx context.Context, coin *views.CatalogCoin, row *eventsv1.Market) (*eventsv1.Market, error) {
-	if coin.Figures.DayAgo == 0 {
-		return row, nil
+// rowAgain is a row of the log as it is served, nil where it lacks: where candles give the change over 24 hours, these are read again for it. As of an instant what
+// candles showed is what served.v1 has of it, since they have gone on.
+func (w *work) rowAgain(ctx context.Context, rows *coinRows, coin *views.CatalogCoin) (*eventsv1.Market, error) {
+	held, ok := rows.logged[coin.ID]
+	switch {
+	case !ok:
+		rows.lacks++
+		return nil, nil
+	case coin.Figures.DayAgo == 0:
+		return held.row, nil
+	case !w.past:
+		closes, err := w.closesDayAgo(ctx, coin.FiguresAt)
+		return schemas.CandleFigures{DayAgo: closes[coin.ID]}.Measure(held.row), err
 	}
-	closes, err := w.closesDayAgo(ctx, coin.FiguresAt)
-	return schemas.CandleFigures{DayAgo: closes[coin.ID]}.Measure(row), err
+	at, err := w.figuresRecord(ctx, coin)
+	if err == nil && at == nil {
+		rows.lacks, rows.why = rows.lacks+1, noFigures
+		return nil, nil
+	}
+	return coin.Figures.Measure(held.row), err
 }
 
 // closesDayAgo are the closes of all coins 24 hours before a time: of the last minute, or where there is none of the last hour, that
@@ -97,17 +130,18 @@ func rowInput(coin *views.CatalogCoin, field marketField) *Node {
 }
 
 // traceRows gives inputs that are fields of rows the places of these or, with levels left, their own inputs.
-func (w *work) traceRows(ctx context.Context, inputs []*Node, depth int) error {
+func (w *work) traceRows(ctx context.Context, rows *coinRows, inputs []*Node, depth int) error {
 	for i, in := range inputs {
 		parts, err := parse(in.Number)
 		if err != nil {
 			return err
 		}
+		coin := rows.of.ByID(parts[1])
 		if field, _ := marketFieldNamed(parts[2]); w.expands(depth) {
-			if inputs[i], err = w.market(ctx, w.snapshot.ByID(parts[1]), field, depth); err != nil {
+			if inputs[i], err = w.marketServed(ctx, coin, field, depth); err != nil {
 				return err
 			}
-		} else if logged, ok := w.served[parts[1]]; ok {
+		} else if logged, ok := rows.logged[parts[1]]; ok {
 			in.Records = []Place{logged.at}
 		}
 	}

@@ -136,6 +136,10 @@ func (w *work) marketServed(ctx context.Context, coin *views.CatalogCoin, field 
 		return w.market(ctx, coin, field, depth)
 	}
 	w.simulated = w.simulated || coin.Market.Simulated || w.snapshot.Notices[coin.Market.PriceSource].GetSimulated()
+	served, folded := field.value(coin.Market), field.value(coin.FoldedRow)
+	if (served == nil) != (folded == nil) || served != nil && *served != *folded {
+		return w.measuredThen(ctx, coin, field, depth)
+	}
 	return w.fieldOf(ctx, coin, coin.FoldedRow, field, depth)
 }
 

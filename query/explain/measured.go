@@ -2,8 +2,13 @@ package explain
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -38,6 +43,95 @@ func (w *work) measured(ctx context.Context, coin *views.CatalogCoin, row *event
 		n.Inputs = append(n.Inputs, in)
 	}
 	return n, nil
+}
+
+const (
+	// figuresWithin is within what time before an instant all figures of candles are recorded that coins were served with: an hour, and some minutes until they are read.
+	figuresWithin = 65 * minute
+	noFigures     = "the log does not have the record of what candles showed of the coins"
+)
+
+// measuredThen explains a change of 24 hours of a coin's row that follows from the price of a day ago by candles, as of the instant asked for. That price is recorded as it
+// was served: candles have gone on, so that it is not made again of them.
+func (w *work) measuredThen(ctx context.Context, coin *views.CatalogCoin, field marketField, depth int) (*Node, error) {
+	row := coin.FoldedRow
+	n := headline("market/"+coin.ID+"/"+field.name, field.value(coin.Market), field.unit, row.Time)
+	n.Method = &Method{Name: "candle-figures", Version: 1, Formula: "what the coin's candles showed, back-filled ones too, in the place of the row's own figure; see docs/formulas"}
+	if depth <= 0 {
+		return n, nil
+	}
+	folded, err := w.fieldOf(ctx, coin, row, field, depth-1)
+	if err != nil {
+		return nil, err
+	}
+	at, err := w.figuresRecord(ctx, coin)
+	if err != nil {
+		return nil, err
+	}
+	written, err := w.minute(ctx, row.Time)
+	if err != nil {
+		return nil, err
+	}
+	in := headline("figures/"+coin.ID+"/dayAgo", &coin.Figures.DayAgo, usd, coin.FiguresAt.UnixNano())
+	n.Inputs = []*Node{folded, in}
+	logged := written.rows[coin.ID]
+	switch {
+	case at == nil:
+		in.Note = "its record is not in the log"
+		n.notReproduced("not computed again: " + noFigures)
+	case logged == nil:
+		n.notReproduced("not computed again: the log no longer has the row")
+	default:
+		in.Records, in.Note = []Place{*at}, "recorded as it was served: candles have gone on, and it is not made again of them"
+		n.compare(field.value(coin.Figures.Measure(logged)))
+	}
+	return n, nil
+}
+
+// figuresRecord finds the record of served.v1 with the figures of candles that a coin was served with at the instant asked for; nil where the log does not have it, or
+// not yet.
+func (w *work) figuresRecord(ctx context.Context, coin *views.CatalogCoin) (*Place, error) {
+	if w.figured == nil {
+		figured := map[string]map[string]recordedFigure{}
+		at := w.asOf.UnixNano()
+		_, err := w.scan(ctx, schemas.TopicServed, 0, at-figuresWithin, w.asOf.Add(servedWithin).UnixNano(), func(r *kgo.Record) bool {
+			record, err := schemas.DecodeRecord(schemas.TopicServed, r.Value)
+			served, ok := record.(*eventsv1.ServedRecord)
+			if err != nil || !ok {
+				return true
+			}
+			for _, step := range served.Steps {
+				figures := step.GetFigures()
+				if figures == nil || step.Time > at {
+					continue
+				}
+				if figures.Whole || figured[served.Replica] == nil {
+					figured[served.Replica] = map[string]recordedFigure{}
+				}
+				for _, c := range figures.Coins {
+					figured[served.Replica][c.CoinId] = recordedFigure{c, place(schemas.TopicServed, 0, r.Offset)}
+				}
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+		w.figured = figured
+	}
+	figures := views.ServedFigure(coin.ID, coin.Figures)
+	for _, replica := range slices.Sorted(maps.Keys(w.figured)) {
+		if held := w.figured[replica][coin.ID]; proto.Equal(held.figure, figures) {
+			return &held.at, nil
+		}
+	}
+	return nil, nil
+}
+
+// recordedFigure is what candles showed of a coin, with its record.
+type recordedFigure struct {
+	figure *eventsv1.ServedFigure
+	at     Place
 }
 
 // usedCandle is a candle that a figure comes from.

@@ -32,34 +32,29 @@ func (w *work) movers(ctx context.Context, name string, parts []string, depth in
 		return nil, unknown(name, "movers/"+parts[1]+"/"+strconv.Itoa(schemas.MoversMinVolume)+"/"+parts[3])
 	case !slices.Contains(moversFieldNames(), parts[3]):
 		return nil, w.nearField(name, parts, 3, moversFieldNames())
-	case w.past:
-		return nil, query.NotSupported("asOf", "how many coins rose and fell is explained as it is now only: leave asOf out, or ask for sentiment/all/positive")
-	case w.snapshot.Summary.GetTotalMarketCap() <= 0:
+	case !w.past && w.snapshot.Summary.GetTotalMarketCap() <= 0:
 		return nil, query.Starting("no minute in which a coin had a market cap was folded yet")
 	}
 	segment, _ := schemas.ParseRankRange(parts[1])
-	logged, err := w.servedRows(ctx)
-	why := lacks(err)
-	if err != nil && why == "" {
+	snapshot, err := w.coinsServed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := w.servedRows(ctx, snapshot)
+	if err != nil {
 		return nil, err
 	}
 	var served, again []*eventsv1.Market
-	lost := 0
-	for _, coin := range w.snapshot.Coins {
+	for _, coin := range snapshot.Coins {
 		if coin.Market == nil || !segment.Holds(coin.Market.Rank) {
 			continue
 		}
 		served = append(served, coin.Market)
-		held, ok := logged[coin.ID]
-		if !ok {
-			lost++
-			continue
-		}
-		row, err := w.measuredAgain(ctx, coin, held.row)
-		if err != nil {
+		if row, err := w.rowAgain(ctx, rows, coin); err != nil {
 			return nil, err
+		} else if row != nil {
+			again = append(again, row)
 		}
-		again = append(again, row)
 	}
 	counted := func(rows []*eventsv1.Market) []*eventsv1.Market {
 		gainers, losers := schemas.Movers(rows, segment, len(rows), least)
@@ -72,19 +67,19 @@ func (w *work) movers(ctx context.Context, name string, parts []string, depth in
 		number := float64(len(counted(rows)))
 		return &number
 	}
-	n := headline("movers/"+parts[1]+"/"+strconv.FormatFloat(least, 'f', -1, 64)+"/"+parts[3], count(served), "", w.snapshot.Summary.GetTime())
+	n := headline("movers/"+parts[1]+"/"+strconv.FormatFloat(least, 'f', -1, 64)+"/"+parts[3], count(served), "", snapshot.Time)
 	n.Method = &Method{Name: "movers", Version: 1, Formula: "number of coins of these ranks that " + map[string]string{totalGainers: "rose", totalLosers: "fell"}[parts[3]] +
 		" within 24 hours, of those with at least the minimum volume24h"}
-	w.simulated = w.simulated || w.snapshot.Summary.GetSimulated()
-	if lost > 0 {
-		n.lostRows(lost, why)
+	w.simulated = w.simulated || snapshot.Simulated
+	if rows.lacks > 0 {
+		rows.notReproduced(n)
 	} else {
 		n.compare(count(again))
 	}
 	change, _ := marketFieldNamed("change24h")
 	for _, row := range counted(served) {
-		n.Inputs = append(n.Inputs, rowInput(w.snapshot.ByID(row.CoinId), change))
+		n.Inputs = append(n.Inputs, rowInput(snapshot.ByID(row.CoinId), change))
 	}
 	n.fewer(false)
-	return n, w.traceRows(ctx, n.Inputs, depth-1)
+	return n, w.traceRows(ctx, rows, n.Inputs, depth-1)
 }

@@ -90,7 +90,7 @@ func TestSumsOverCoinsAreReproduced(t *testing.T) {
 		"movers/1-51/50000/totalGainers": "did you mean movers/1-50/50000/totalGainers?", "movers/1-50/x/totalLosers": "did you mean movers/1-50/50000/totalLosers?",
 		"movers/1-50/-1/totalLosers": "there is no number", "movers/1-50/50000/totalLoser": "did you mean movers/1-50/50000/totalLosers?",
 		"global/dominance/BTX": "did you mean global/dominance/BTC?", "global/dominanc/BTC": "did you mean global/dominance/BTC?", "global/dominance/btc": `"number":"global/dominance/BTC"`,
-		"category/stablecoins/marketCap" + before: "NOT_SUPPORTED", "movers/all/50000/totalGainers" + before: "NOT_SUPPORTED",
+		"category/stablecoins/marketCap" + before: "AGED_OUT", "movers/all/50000/totalGainers" + before: "AGED_OUT",
 	} {
 		if got := w.Get("/api/v1/explain/" + number); !strings.Contains(got, want) {
 			t.Errorf("%s: got %.400s, want %s", number, got, want)

@@ -205,6 +205,8 @@ type work struct {
 	served     map[string]loggedRow
 	dayAgo     map[time.Time]map[string]float64
 	categories map[string][]*views.CatalogCoin
+	// figured are the figures of candles that each replica served coins with at asOf, by coin id.
+	figured map[string]map[string]recordedFigure
 	// mapped are the mappings of symbols that held at asOf.
 	mapped []schemas.SymbolMapping
 }

@@ -58,13 +58,14 @@ func (f *AllFigures) since(before *AllFigures) *eventsv1.ServedFigures {
 	changed.Time = f.At.UnixNano()
 	for _, coin := range f.coins {
 		if own := f.Of(coin); own != before.Of(coin) {
-			changed.Coins = append(changed.Coins, servedFigure(coin.ID, own))
+			changed.Coins = append(changed.Coins, ServedFigure(coin.ID, own))
 		}
 	}
 	return changed
 }
 
-func servedFigure(coinID string, f schemas.CandleFigures) *eventsv1.ServedFigure {
+// ServedFigure is what is recorded of the figures that a coin was served with.
+func ServedFigure(coinID string, f schemas.CandleFigures) *eventsv1.ServedFigure {
 	served := &eventsv1.ServedFigure{CoinId: coinID, DayAgo: f.DayAgo, High: f.High, Low: f.Low, Whole: f.Whole, Highest: f.Ever.High, Lowest: f.Ever.Low,
 		Days30Ago: f.Ago[0], Days60Ago: f.Ago[1], Days200Ago: f.Ago[2], YearAgo: f.Ago[3]}
 	if !f.Ever.HighAt.IsZero() {
