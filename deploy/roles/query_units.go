@@ -200,7 +200,8 @@ func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 	cataloged := query.Settled(u.catalog.Settle, u.referenceTail.Waiting, u.rowsTail.Waiting)
 	rated := query.Settled(u.yields.Settle, u.yieldTail.Waiting)
 	naming := symbols.New(u.catalog, u.priceCache, u.quotes, u.pastCoins, u.past, u.overrides)
-	explaining := explain.New(explain.Deps{Prices: u.priceCache, Catalog: u.catalog, Yields: u.yields, History: u.past, Log: u.log, Pegs: u.pegging.Statistics(), Currencies: u.pastCurrencies, Coins: u.pastCoins,
+	pastDefi := views.NewPastDefi(u.defi, u.log, u.past)
+	explaining := explain.New(explain.Deps{Prices: u.priceCache, Catalog: u.catalog, Yields: u.yields, History: u.past, Log: u.log, Pegs: u.pegging.Statistics(), Currencies: u.pastCurrencies, Coins: u.pastCoins, Defi: pastDefi,
 		Candles: u.candles, RateCharts: u.rateCharts, Symbols: naming, Providers: bySlug(venues())})
 	return explaining.Inline(slices.Concat(
 		query.After(u.priced.Endpoints(), cataloged),
@@ -209,7 +210,7 @@ func (u *units) endpoints(simulated func() bool) []query.Endpoint {
 			Yields: u.pastYields, Rows: u.pastRows, Prices: u.past}, u.rateCharts, u.providing, venues()).Endpoints(), rated, cataloged),
 		query.After(u.describing.Endpoints(), cataloged, rated),
 		query.After(u.market.Endpoints(), cataloged),
-		query.After(globalstats.NewDefi(u.catalog, u.defi, views.NewPastDefi(u.defi, u.log, u.past), u.pastCoins, u.past).Endpoints(), u.defiTail.Waiting),
+		query.After(globalstats.NewDefi(u.catalog, u.defi, pastDefi, u.pastCoins, u.past).Endpoints(), u.defiTail.Waiting),
 		query.After(earn.New(schemas.Coins(), u.catalog, u.past, venues()).Endpoints(), cataloged),
 		query.After(u.pegging.Endpoints(), cataloged),
 		query.After(u.currencies.Endpoints(), cataloged),

@@ -29,6 +29,7 @@ func (w *fixture) remember() {
 	clock := func() time.Time { return w.Now }
 	w.Prices.RememberBy(clock)
 	w.Catalog.RememberBy(clock, w.Prices.Steps())
+	w.newest.RememberBy(clock, w.Prices.Steps())
 	w.Prices.Steps().Begin(clock)
 }
 

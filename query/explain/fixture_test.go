@@ -63,6 +63,8 @@ type fixture struct {
 	outside map[string][2]string
 	// clocked means that sources have written a clock: what they report before the first one belongs to the minute after it.
 	clocked bool
+	// newest is the summary of DeFi that is served.
+	newest *views.DefiStore
 	// remembers means that it is recorded what was served: minutes end in the log then.
 	remembers bool
 }
@@ -74,7 +76,7 @@ func newFixture(t testing.TB) *fixture {
 	coins := querytest.Coins("bitcoin,BTC,Bitcoin,1,coin,,", "ethereum,ETH,Ethereum,2,coin,,", "tether,USDT,Tether,3,stablecoin,USD,", "euro-coin,EURC,EURC,4,stablecoin,EUR,")
 	w := &fixture{Fixture: querytest.NewFixture(t, coins), reach: stream.Config{Brokers: []string{streamtest.Kfake(t)}, ClientID: "test"},
 		states: map[string]*schemas.CoinState{}, rows: map[string]*eventsv1.Market{}, inputs: map[string][]*eventsv1.PriceInput{}, protocols: map[string]*eventsv1.DefiProtocol{},
-		variants: map[string]*eventsv1.EarnVariant{},
+		variants: map[string]*eventsv1.EarnVariant{}, newest: views.NewDefiStore(),
 
 		defiRates: map[string]*eventsv1.RateEntry{}, defiCoins: map[string]*eventsv1.DefiCoin{}, chainCoins: map[string]string{}}
 	var err error
@@ -118,7 +120,7 @@ func newFixture(t testing.TB) *fixture {
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
 	naming := symbols.New(w.Catalog, w.Prices, w.Rates, nil, past, schemas.NewSymbolOverrides())
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
-		Currencies: currencies, Coins: pastCoins, Candles: candles, RateCharts: rateCharts, Symbols: naming, Providers: map[string]views.Provider{american.Slug: american}})
+		Currencies: currencies, Coins: pastCoins, Defi: views.NewPastDefi(w.newest, log, past), Candles: candles, RateCharts: rateCharts, Symbols: naming, Providers: map[string]views.Provider{american.Slug: american}})
 	w.listed = listed.New(w.Prices, w.Catalog, w.Yields, candles, listed.Served{Coins: pastCoins, Yields: views.NewPastYields(w.Yields, log, past)}, past)
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), naming.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
@@ -418,7 +420,11 @@ func (w *fixture) defi(at int64) {
 	summary.Read = at
 	rec := &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: at}, Body: &eventsv1.DefiRecord_Summary{Summary: summary}}
 	r := w.append(schemas.TopicDefi, 0, "summary", at, rec)
+	if w.remembers {
+		w.append(schemas.TopicDefi, 0, "", at, &eventsv1.DefiRecord{Mark: &eventsv1.Mark{LogicVersion: 1, Offset: at, Index: 1}, Body: &eventsv1.DefiRecord_Pulse{Pulse: &eventsv1.Pulse{Now: at, Watermark: at}}})
+	}
 	w.flush()
+	w.Must(w.newest.Apply(views.TailRecord{Offset: r.Offset, Marked: rec}))
 	var b rows.Batch
 	b.Add(rows.Place{Topic: schemas.TopicDefi, Offset: r.Offset}, rec)
 	w.Must(b.Insert(w.T.Context(), w.Store, ""))

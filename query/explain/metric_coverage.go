@@ -31,9 +31,6 @@ func (w *work) coverage(ctx context.Context, name string, parts []string, depth 
 	if !ok {
 		return nil, query.Invalid("number", "the time must be in Unix seconds or as 2026-01-31T12:00:00Z")
 	}
-	if w.past {
-		return nil, query.NotSupported("asOf", "coverage compares with the newest total, and is explained as it is now only: leave asOf out")
-	}
 	start := at.Truncate(step)
 	if _, candle := steps[parts[2]]; !candle { // a point belongs to the step that it ends or is in
 		start = at.Add(-time.Nanosecond).Truncate(step)
@@ -48,27 +45,16 @@ const coverageTries = 3
 
 func (w *work) coverageOf(ctx context.Context, of seriesMetric, granularity string, at, start time.Time, step time.Duration, depth int) (*Node, error) {
 	ofDefi := of.defi != ""
-	var values []pastValue
-	var measured time.Time
-	var total float64
-	for range coverageTries {
-		before, _, err := w.History.NewestTotal(ctx, ofDefi)
-		if err != nil {
-			return nil, err
-		}
-		if values, err = w.metricPast(ctx, of, start, start.Add(step)); err != nil {
-			return nil, err
-		}
-		if measured, total, err = w.History.NewestTotal(ctx, ofDefi); err != nil {
-			return nil, err
-		}
-		if before.Equal(measured) {
-			break
-		}
+	values, measured, total, err := w.covering(ctx, of, start, start.Add(step))
+	if err != nil {
+		return nil, err
 	}
 	own, err := w.metricMinutes(ctx, of, start, start.Add(step))
 	if err != nil {
 		return nil, err
+	}
+	if w.past { // what was measured later does not count
+		own = slices.DeleteFunc(own, func(v metricValue) bool { return v.at.After(measured) })
 	}
 	least := (*pastValue)(nil)
 	for i, v := range values {
@@ -91,6 +77,58 @@ func (w *work) coverageOf(ctx context.Context, of seriesMetric, granularity stri
 		return n, nil
 	}
 	return n, w.coverageInputs(ctx, n, of, *least, measured, total, max(depth-1, 1), depth)
+}
+
+// covering are the values that a source reported afterwards in (from, to], and the total that they are compared with: the newest one, or that of the minute that was served
+// at the instant asked for.
+func (w *work) covering(ctx context.Context, of seriesMetric, from, to time.Time) (values []pastValue, measured time.Time, total float64, err error) {
+	ofDefi := of.defi != ""
+	if w.past {
+		if values, err = w.metricPast(ctx, of, from, to); err != nil {
+			return nil, measured, 0, err
+		}
+		if measured, total, err = w.totalServed(ctx, ofDefi); err != nil {
+			return nil, measured, 0, err
+		}
+		for i := range values {
+			if values[i].coverage = nil; total > 0 {
+				values[i].coverage = known(min(100, 100*values[i].told/total))
+			}
+		}
+		return values, measured, total, nil
+	}
+	for range coverageTries {
+		before, _, err := w.History.NewestTotal(ctx, ofDefi)
+		if err != nil {
+			return nil, measured, 0, err
+		}
+		if values, err = w.metricPast(ctx, of, from, to); err != nil {
+			return nil, measured, 0, err
+		}
+		if measured, total, err = w.History.NewestTotal(ctx, ofDefi); err != nil {
+			return nil, measured, 0, err
+		}
+		if before.Equal(measured) {
+			break
+		}
+	}
+	return values, measured, total, nil
+}
+
+// totalServed is the total of the minute that was served at the instant asked for.
+func (w *work) totalServed(ctx context.Context, ofDefi bool) (measured time.Time, total float64, err error) {
+	if ofDefi {
+		summary, err := w.Defi.At(ctx, w.asOf)
+		if err != nil || summary == nil {
+			return measured, 0, query.FaultOfPast(err, w.asOf)
+		}
+		return time.Unix(0, summary.Time).UTC(), summary.GetTotalTvl(), nil
+	}
+	m, err := w.whole(ctx)
+	if err != nil {
+		return measured, 0, err
+	}
+	return time.Unix(0, m.at).UTC(), m.summary.TotalMarketCap, nil
 }
 
 // coverageInputs computes a coverage again of the records of the source and of the newest total.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -18,7 +19,9 @@ import (
 // pastValue is a metric at a moment, as a source reported it afterwards.
 type pastValue struct {
 	metricValue
-	source   string
+	source string
+	// told is the total that it covers by the newest that its source reported, and coverage that as a share of the total that was measured last, nil where there is none.
+	told     float64
 	coverage *float64
 }
 
@@ -43,23 +46,67 @@ const pastOfDefi = "defi_tvl"
 func (of seriesMetric) hasPast() bool { return of.defi == "" || of.name == pastOfDefi }
 
 // metricPast are the values of a metric in (from, to] that a source reported afterwards, oldest first; none where something was measured in between, with which they
-// are never mixed.
+// are never mixed. As of an instant it fails where what was known then is not kept: the tables keep the newest report of each moment.
 func (w *work) metricPast(ctx context.Context, of seriesMetric, from, to time.Time) (values []pastValue, err error) {
-	if !of.hasPast() || w.past { // when it was reported is not kept
+	if !of.hasPast() {
 		return nil, nil
 	}
 	if of.defi != "" {
 		days, err := w.History.DefiPast(ctx, from, to)
-		for _, d := range days {
-			values = append(values, pastValue{metricValue{d.Time, d.TotalTVL}, d.Source, d.Coverage})
+		if err != nil {
+			return nil, err
 		}
-		return values, err
+		for _, d := range days {
+			values = append(values, pastValue{metricValue{d.Time, d.TotalTVL}, d.Source, d.Told, d.Coverage})
+		}
+	} else {
+		hours, err := w.History.GlobalPast(ctx, from, to)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hours {
+			values = append(values, pastValue{metricValue{h.Time, pastMetrics[of.name].served(h)}, h.Source, h.Told, h.Coverage})
+		}
 	}
-	hours, err := w.History.GlobalPast(ctx, from, to)
-	for _, h := range hours {
-		values = append(values, pastValue{metricValue{h.Time, pastMetrics[of.name].served(h)}, h.Source, h.Coverage})
+	if !w.past || len(values) == 0 {
+		return values, nil
 	}
-	return values, err
+	return values, query.FaultOfPast(w.reportedSince(ctx, of.defi != "", from, to), w.asOf)
+}
+
+const (
+	// reportedFor is for how long before an instant something must have been reported to count as of it, as in the series.
+	reportedFor   = time.Minute
+	seriesInstead = "without asOf series have what is known now of the time before"
+)
+
+// reportedSince fails where a replay has changed what was measured in (from, to] since the instant asked for, or sources have reported of the past since, so that what the
+// tables have may not be what they had then.
+func (w *work) reportedSince(ctx context.Context, ofDefi bool, from, to time.Time) error {
+	table, begin := "summaries", from
+	if ofDefi {
+		table, begin = "defi", time.Unix(0, 0) // where anything was measured first ends what counts
+	}
+	restated, err := w.History.Restated(ctx, []string{table}, nil, begin, to.Add(time.Nanosecond), w.asOf)
+	if err == nil && !restated.IsZero() {
+		err = &views.AgedOutError{Kept: "what no replay has changed afterwards is kept", Since: restated, Instead: seriesInstead}
+	}
+	if err != nil {
+		return err
+	}
+	until := w.asOf.Add(-reportedFor)
+	written, err := w.History.ReportedWritten(ctx)
+	if err == nil && !written.IsZero() && written.UnixNano() < min(until.UnixNano(), w.snapshot.SourcesTime) {
+		err = views.ErrHistoryBehind
+	}
+	if err != nil {
+		return err
+	}
+	last, _, err := w.History.ReportedSince(ctx, ofDefi, from, to, until)
+	if err == nil && !last.IsZero() {
+		err = &views.AgedOutError{Kept: "what sources reported of the past until now is kept", Since: last.Add(reportedFor).UTC(), Instead: seriesInstead}
+	}
+	return err
 }
 
 // pastPoint explains a value that a source reported afterwards; parts are what the values of its step are made of.

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/globalstats"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -140,8 +142,38 @@ func TestPastOfTheMarketIsReproduced(t *testing.T) {
 	w.answered(map[string]int{"metric-coverage/total_market_cap/1h/2026-11-16T05:00:00Z": http.StatusNotFound, "metric-coverage/total_market_cap/daily/2026-11-19T05:00:00Z": http.StatusBadRequest,
 		"metric-coverage/total_market_cap/1h/2026-11-20T10:02:00Z": http.StatusNotFound, "metric-coverage/total_market_cap/2h/2026-11-19T05:00:00Z": http.StatusNotFound,
 		"metric-coverage/total_cap/1h/2026-11-19T05:00:00Z": http.StatusNotFound, "metric-coverage/total_market_cap/1h/x": http.StatusBadRequest,
-		"metric-coverage/total_market_cap/1h/2026-11-19T05:00:00Z?asOf=2026-11-20T10:01:00Z": http.StatusBadRequest, "metric-coverage/lending_tvl/1h/2026-11-19T05:00:00Z": http.StatusNotFound,
+		"metric-coverage/total_market_cap/1h/2026-11-19T05:00:00Z?asOf=2026-11-20T09:00:00Z": http.StatusGone, "metric-coverage/lending_tvl/1h/2026-11-19T05:00:00Z": http.StatusNotFound,
 		"metric/total_market_cap/2026-11-16T05:00:00Z": http.StatusNotFound, "metric/total_market_cap/hourly/2026-11-16T05:00:00Z/open": http.StatusNotFound})
+	// As of an instant what is compared with is the total of the minute that was served.
+	at := w.Now
+	asOf := "asOf=" + at.Format(time.RFC3339)
+	w.wander(random, time.Unix(0, w.ended).UTC(), 2)
+	w.Now = w.Now.Add(10 * time.Second)
+	reportedAt := int64(0)
+	for _, metric := range []string{"total_market_cap", "btc_dominance"} {
+		var body struct {
+			Data globalstats.MetricHistory `json:"data"`
+		}
+		w.read("/api/v1/global-stats/metrics/history/"+metric+"?period=7d&"+asOf, &body)
+		reported := slices.DeleteFunc(body.Data.History, func(p globalstats.MetricPoint) bool { return p.Origin == "" })
+		reportedAt = reported[0].Timestamp
+		for range 3 {
+			p := reported[random.IntN(len(reported))]
+			if n := w.reproduced(fmt.Sprintf("metric/%s/%d", metric, p.Timestamp), "?"+asOf, true); *n.Value != p.Value {
+				t.Errorf("%s of %d as of then: got %v, explained as %+v", metric, p.Timestamp, p.Value, n)
+			}
+			c := w.reproduced(fmt.Sprintf("metric-coverage/%s/%s/%d", metric, body.Data.Granularity, p.Timestamp), "?"+asOf, true)
+			if p.Coverage == nil || *c.Value != *p.Coverage || c.Inputs[0].Time > query.FormatTime(at.UnixNano()) {
+				t.Errorf("%s of %d as of then covers %v, explained as %+v", metric, p.Timestamp, p.Coverage, c)
+			}
+		}
+	}
+	number := fmt.Sprintf("total_market_cap/1h/%d?", reportedAt)
+	w.answered(map[string]int{"metric-coverage/" + number + asOf: http.StatusOK})
+	w.Now = w.Now.Add(time.Minute)
+	w.backfilled(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_CoinPast{CoinPast: &eventsv1.CoinPast{Source: "coingecko", SourceId: "euro-coin", IngestTime: w.Now.UnixNano(),
+		Day: time.Date(2026, 11, 14, 0, 0, 0, 0, time.UTC).UnixNano(), Points: []*eventsv1.CoinPastPoint{{Time: told["bitcoin"][0].at.UnixNano(), MarketCap: "1", Volume24H: "1"}}}}})
+	w.answered(map[string]int{"metric-coverage/" + number + asOf: http.StatusGone, "metric/" + strings.Replace(number, "1h/", "", 1) + asOf: http.StatusGone})
 	// The tables say otherwise than the records.
 	last := told["bitcoin"][len(told["bitcoin"])-1].at
 	w.Must(w.Store.Conn().Exec(t.Context(), "INSERT INTO coin_past SELECT * REPLACE (assumeNotNull(market_cap) + 1 AS market_cap, version + 1 AS version) FROM coin_past FINAL WHERE coin_id = 'bitcoin'"))
@@ -163,9 +195,11 @@ func TestPastOfDefiIsReproduced(t *testing.T) {
 		w.backfilled(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_DefiPast{DefiPast: &eventsv1.DefiPast{Source: "defillama", TotalTvl: plain(newest),
 			EventTime: at.UnixNano(), IngestTime: w.Now.UnixNano()}}})
 	}
+	w.remember()
 	w.locked(&eventsv1.Protocol{Source: schemas.DefiTVLSource, Slug: "aave", Name: "Aave", Category: "Lending", Tvl: "1000000000", IngestTime: w.Now.UnixNano()})
 	for i := range 3 {
-		w.defi(time.Date(2026, 11, 20, 10, 1+i, 0, 0, time.UTC).UnixNano())
+		w.Now = time.Date(2026, 11, 20, 10, 1+i, 0, 0, time.UTC)
+		w.defi(w.Now.UnixNano())
 	}
 	w.Now = time.Date(2026, 11, 20, 10, 4, 0, 0, time.UTC)
 	for at, value := range want {
@@ -182,6 +216,26 @@ func TestPastOfDefiIsReproduced(t *testing.T) {
 			}
 		}
 	}
+	// As of an instant it is compared with the total of the minute that was served.
+	asOf := "?asOf=" + w.Now.Format(time.RFC3339)
+	w.Now = w.Now.Add(30 * time.Second)
+	w.locked(&eventsv1.Protocol{Source: schemas.DefiTVLSource, Slug: "aave", Name: "Aave", Category: "Lending", Tvl: "4000000000", IngestTime: w.Now.UnixNano()})
+	w.Now = w.Now.Add(30 * time.Second)
+	w.defi(w.Now.UnixNano())
+	for at, value := range want {
+		if n := w.reproduced(fmt.Sprintf("metric-coverage/defi_tvl/4h/%d", at), asOf, true); math.Abs(*n.Value-min(100, newest/1e7)) > 1e-9 {
+			t.Errorf("got %+v as of then, want %v", n, newest/1e7)
+		}
+		if n := w.reproduced(fmt.Sprintf("metric-coverage/defi_tvl/4h/%d", at), "", true); math.Abs(*n.Value-newest/4e7) > 1e-9 {
+			t.Errorf("got %+v now, want %v", n, newest/4e7)
+		}
+		if n := w.reproduced(fmt.Sprintf("metric/defi_tvl/%d", at), asOf, true); *n.Value != value {
+			t.Errorf("got %+v as of then, want %v", n, value)
+		}
+	}
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	w.backfilled(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_DefiPast{DefiPast: &eventsv1.DefiPast{Source: "defillama", TotalTvl: "1", EventTime: day.UnixNano(), IngestTime: w.Now.UnixNano()}}})
+	w.answered(map[string]int{fmt.Sprintf("metric-coverage/defi_tvl/4h/%d", day.Unix()) + asOf: http.StatusGone, fmt.Sprintf("metric/defi_tvl/%d", day.Unix()) + asOf: http.StatusGone})
 }
 
 const oneDay = 24 * time.Hour

@@ -93,6 +93,10 @@ type History interface {
 	ReportedParts(ctx context.Context, ofDefi bool, from, to time.Time) ([]views.ReportedPart, error)
 	NewestParts(ctx context.Context, ofDefi bool, source string) ([]views.ReportedPart, error)
 	NewestTotal(ctx context.Context, ofDefi bool) (time.Time, float64, error)
+	// ReportedSince returns when sources last reported of the past after an instant, zero if they did not, and the times in (from, to] of which anything was ever
+	// reported; ReportedWritten up to which log time all is kept that they reported, the zero time where nothing was ever written.
+	ReportedSince(ctx context.Context, ofDefi bool, from, to, after time.Time) (last time.Time, times []time.Time, err error)
+	ReportedWritten(ctx context.Context) (time.Time, error)
 	// ReportedRates returns what a source reported afterwards of a pool in a category in [from, to), oldest first.
 	ReportedRates(ctx context.Context, source, pool, category string, from, to time.Time) ([]views.ReportedRate, error)
 	// DefiSeries returns of each step in (from, to] the last known value of a metric of DeFi, oldest first.
@@ -114,6 +118,8 @@ type Deps struct {
 	Currencies *views.PastCurrencies
 	// Coins are those that were served at past instants.
 	Coins *views.PastCoins
+	// Defi are the summaries of DeFi that were served at past instants.
+	Defi *views.PastDefi
 	// Candles are what charts are drawn of, RateCharts what those of yields are.
 	Candles    *views.Candles
 	RateCharts *views.RateCharts
