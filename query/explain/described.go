@@ -141,12 +141,19 @@ func (w *work) similarity(ctx context.Context, coin, other *views.CatalogCoin) (
 	return n, nil
 }
 
-// describing is the record that a coin has its categories from.
+// describing is the record that a coin has its categories from, of one with any.
 func describing(coin *views.CatalogCoin) *eventsv1.Coin {
-	if len(coin.Detailed.GetCategories()) > 0 {
-		return coin.Detailed
+	return firstWith(coin, func(c *eventsv1.Coin) bool { return len(c.GetCategories()) > 0 })
+}
+
+// firstWith is what counts first of what sources say of a coin, of that which has something; nil for none.
+func firstWith(coin *views.CatalogCoin, has func(*eventsv1.Coin) bool) *eventsv1.Coin {
+	for _, c := range []*eventsv1.Coin{coin.Detailed, coin.Listed, coin.Traded} {
+		if has(c) {
+			return c
+		}
 	}
-	return coin.Listed
+	return nil
 }
 
 // similarityOf are the categories that two coins share, by their ids, as a part of all that either has.

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/coins"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -80,6 +81,18 @@ func TestCountsOfSourceCodeAreThoseOfTheirRecord(t *testing.T) {
 		"developer/bitcoin":                                 http.StatusNotFound,
 		"developer/bitcoin/forks?asOf=2026-11-20T09:00:00Z": http.StatusGone,
 	})
+}
+
+// What comes with the market of a coin names categories too, where nothing else of it does.
+func TestSimilaritiesByWhatComesWithMarketsAreReproduced(t *testing.T) {
+	w := newFixture(t)
+	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for i, id := range []string{"bitcoin", "ethereum"} {
+		w.detailed(&eventsv1.Coin{Source: "coingecko", SourceId: id, Part: []string{"market", "detail"}[i], Symbol: id, Name: id, Categories: []string{"Layer 1 (L1)"}, IngestTime: w.Now.UnixNano()})
+	}
+	if n := w.reproduced("similarity/bitcoin/ethereum", "", true); *n.Value != 1 || len(n.Inputs[0].Records) != 1 || n.Time != query.FormatTime(w.Now.UnixNano()) {
+		t.Errorf("got %+v, want that both are alike, by their records", n)
+	}
 }
 
 // How alike two coins are follows from the categories that the log has of each.

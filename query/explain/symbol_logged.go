@@ -137,10 +137,7 @@ func (l *loggedSymbols) input(in *Node, err error) (*Node, error) {
 
 // platforms are where a coin is issued, as a source says.
 func (l *loggedSymbols) platforms(ctx context.Context, coin *views.CatalogCoin, logged *schemas.SymbolCoin) error {
-	by := coin.Listed
-	if len(coin.Detailed.GetPlatforms()) > 0 {
-		by = coin.Detailed
-	}
+	by := firstWith(coin, func(c *eventsv1.Coin) bool { return len(c.GetPlatforms()) > 0 })
 	in := headline("platforms/"+coin.ID, known(float64(len(by.GetPlatforms()))), "", by.GetIngestTime())
 	l.inputs = append(l.inputs, in)
 	recorded, at, err := l.description(ctx, by)

@@ -23,9 +23,9 @@ type CatalogCoin struct {
 	FoldedRow *eventsv1.Market
 	Figures   schemas.CandleFigures
 	FiguresAt time.Time
-	// Listed and Detailed are in a source's own words: nil where none lists the coin, or has reported its details.
-	Listed, Detailed *eventsv1.Coin
-	// What follows is of the details where they have it, else of the list; the image else what comes with a market.
+	// Listed, Detailed and Traded are in a source's own words: nil where none lists the coin, has reported its details, or says what it is beside its market.
+	Listed, Detailed, Traded *eventsv1.Coin
+	// What follows is of the details where they have it, else of the list, else of what comes with a market.
 	ImageURL, Description string
 	// Categories by the source's names, Platforms in its order.
 	Categories []string
@@ -120,16 +120,15 @@ func measure(row *eventsv1.Market, coin schemas.Coin, figures *AllFigures, minut
 func (c *Catalog) describe(id string) *CatalogCoin {
 	coin := &CatalogCoin{ID: id}
 	coin.setRow(c.row(id))
-	var traded *eventsv1.Coin
 	for _, source := range coinSources {
 		coin.Listed = cmp.Or(coin.Listed, c.reported[id][part{source, "list"}])
 		coin.Detailed = cmp.Or(coin.Detailed, c.reported[id][part{source, "detail"}])
-		traded = cmp.Or(traded, c.reported[id][part{source, "market"}])
+		coin.Traded = cmp.Or(coin.Traded, c.reported[id][part{source, "market"}])
 	}
 	if own, ok := c.table.ByID(id); ok {
 		coin.Symbol, coin.Name, coin.Own = own.Symbol, own.Name, own
 	}
-	for _, reported := range []*eventsv1.Coin{coin.Detailed, coin.Listed, traded} {
+	for _, reported := range []*eventsv1.Coin{coin.Detailed, coin.Listed, coin.Traded} {
 		coin.Symbol = cmp.Or(coin.Symbol, strings.ToUpper(reported.GetSymbol()))
 		coin.Name = cmp.Or(coin.Name, reported.GetName())
 		coin.ImageURL = cmp.Or(coin.ImageURL, reported.GetImageUrl())
