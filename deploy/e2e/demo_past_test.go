@@ -61,6 +61,39 @@ func (d *demo) served(t *testing.T, path string) servedAnswer {
 	}
 }
 
+// explainsThePast explains answers as of an instant: what is made of many rows, and what symbols meant, is made again of the log.
+func (d *demo) explainsThePast(t *testing.T, at string) {
+	t.Helper()
+	for path, form := range map[string]string{"/api/v1/coins/categories": "category/", "/api/v1/global-stats/movers?view=tool&segment=top50&limit=1": "movers/", "/api/v1/symbols/resolve?symbol=BTC&price=100000": "symbol/",
+		"/api/v1/symbols/mappings?limit=5": "symbol-mapping/"} {
+		var body struct {
+			Explanations struct {
+				Numbers []struct {
+					Number, Note string
+					Value        *float64
+					Reproduced   *bool
+				}
+			}
+		}
+		text := d.patiently(t, withQuery(withQuery(path, "asOf", at), "explain", "1"))
+		if err := json.Unmarshal([]byte(text), &body); err != nil {
+			t.Fatal(err)
+		}
+		explained := 0
+		for _, n := range body.Explanations.Numbers {
+			if !strings.HasPrefix(n.Number, form) {
+				continue
+			}
+			if explained++; n.Value == nil || n.Reproduced == nil || !*n.Reproduced {
+				t.Errorf("%s as of %s: %+v is not reproduced", path, at, n)
+			}
+		}
+		if explained == 0 {
+			t.Errorf("%s as of %s explains no %s: %.600s", path, at, form, text)
+		}
+	}
+}
+
 // What is asked for as of an instant is byte for byte what was answered then, whether this process still holds it or reads it from
 // history.
 func TestDemoAnswersThePastAsItWas(t *testing.T) {
@@ -114,6 +147,7 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 	if t.Logf("%d of %d answers are the same as of their positions", exact, len(answers)); exact*100 < len(answers)*97 {
 		t.Errorf("%d of %d answers are the same as of their positions", exact, len(answers))
 	}
+	d.explainsThePast(t, answers[0].position)
 	slices.Sort(took)
 	t.Logf("%d answers of the past took %s in the median, %s at most", len(took), took[len(took)/2], took[len(took)-1])
 
