@@ -110,7 +110,8 @@ func everyEndpoint(t testing.TB) (base string) {
 	now := func() time.Time { return w.Now }
 	venues := []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}}
 	candles, rateCharts := views.NewCandles(w.Prices, w.History()), views.NewRateCharts(w.Yields, w.History())
-	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
+	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), providers.Served{
+		Sources: views.NewPastCurrencies(w.Catalog, nil, w.History()), Yields: views.NewPastYields(w.Yields, nil, w.History()), Prices: w.History()}, venues)
 	defi := views.NewDefiStore()
 	w.Must(defi.Apply(views.TailRecord{Marked: &eventsv1.DefiRecord{Body: &eventsv1.DefiRecord_Summary{Summary: &eventsv1.DefiSummary{Time: w.Now.UnixNano(), Read: w.Now.UnixNano(),
 		LendingRates: &eventsv1.DefiRates{}, StakingRates: &eventsv1.DefiRates{}, BorrowingRates: &eventsv1.DefiRates{},

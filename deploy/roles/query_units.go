@@ -163,7 +163,7 @@ func newUnits(r *reading, overrides *schemas.SymbolOverrides, limiter *limits.Li
 	u := &units{reading: r, overrides: overrides, limiter: limiter}
 	u.pastCurrencies, u.pastRows = views.NewPastCurrencies(r.catalog, r.log, r.past), views.NewPastRows(r.catalog, r.log, r.past)
 	u.figures = views.NewFigures(r.priceCache, r.past, r.catalog.Measure)
-	u.providing = providers.New(r.priceCache, r.catalog, r.yields, r.past, venues())
+	u.providing = providers.New(r.priceCache, r.catalog, r.yields, r.past, providers.Served{Sources: u.pastCurrencies, Yields: r.pastYields, Prices: r.past}, venues())
 	u.pegging = stablecoins.New(r.priceCache, r.catalog, r.past, stablecoins.Served{Sources: u.pastCurrencies, Rows: u.pastRows, Prices: r.past, Candles: r.candles})
 	u.pegging.Statistics().RememberBy(r.in.Clock.Now, r.priceCache.Steps())
 	u.priced = prices.New(r.priceCache, r.catalog, views.NewConverter(r.priceCache, r.catalog, u.pastCurrencies), r.past, venues())

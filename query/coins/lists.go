@@ -32,7 +32,7 @@ func (u *Unit) top() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/coins/top", ID: "listTopCoins", Tool: "top_coins", Tag: "coins",
 		Summary:     "The largest coins by market cap",
-		Description: "Coins without a market cap are left out.",
+		Description: "Those without one are left out.",
 		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: "100", ToolDefault: "50", Min: 1, Max: 500, Doc: "Maximum number of rows."}, asOfParam},
 		Body:        TopBody{}, MaxAge: listAge, Hot: true, Handle: u.getTop,
 	}

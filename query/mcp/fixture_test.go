@@ -60,7 +60,8 @@ func newFixture(t testing.TB) *fixture {
 	refused := &eventsv1.SymbolOverride{Source: "gate", Symbol: "SOL", CoinId: schemas.NoCoin, Time: 1} // an operator's override: none of the coins
 	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, nil, w.History()), nil, w.History())
 	var endpoints []query.Endpoint
-	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), venues)
+	states := providers.New(w.Prices, w.Catalog, w.Yields, w.History(), providers.Served{
+		Sources: views.NewPastCurrencies(w.Catalog, nil, w.History()), Yields: views.NewPastYields(w.Yields, nil, w.History()), Prices: w.History()}, venues)
 	for _, unit := range []interface{ Endpoints() []query.Endpoint }{
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, views.NewPastCurrencies(w.Catalog, nil, w.History())), w.History(), venues),
 		coins.New(w.Prices, w.Catalog, w.Yields, candles, coins.Served{Coins: pastCoins, Yields: views.NewPastYields(w.Yields, nil, w.History())}, w.History()),

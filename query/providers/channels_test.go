@@ -19,7 +19,9 @@ import (
 // noSources is a history of no polled source.
 type noSources struct{}
 
-func (noSources) SourceHealth(context.Context) ([]views.SourceHealth, error) { return nil, nil }
+func (noSources) SourceHealth(context.Context, time.Time) ([]views.SourceHealth, error) {
+	return nil, nil
+}
 
 // A venue that falls silent is reported once as it is degraded and once as it is down, with the reason and the time since when; so
 // is its return. What does not change is in the present only.
@@ -30,7 +32,7 @@ func TestStatesAreSentAsTheyChange(t *testing.T) {
 	}
 	prices := views.NewPriceCache(coins)
 	// Its cache has a goroutine that outlives the test's.
-	unit := New(prices, views.NewCatalog(coins), views.NewYieldStore(), noSources{}, []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}})
+	unit := New(prices, views.NewCatalog(coins), views.NewYieldStore(), noSources{}, Served{}, []views.Provider{{Slug: "kraken", Name: "Kraken"}, {Slug: "okx", Name: "OKX"}})
 	synctest.Test(t, func(t *testing.T) {
 		offset := int64(0)
 		hear := func() {

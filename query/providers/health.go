@@ -35,17 +35,17 @@ type received struct {
 	coins map[string]bool
 }
 
-// listen goes through the inputs of all current prices.
-func (u *Unit) listen(now time.Time) map[string]received {
+// listen goes through the inputs of all prices.
+func (k *known) listen() map[string]received {
 	byVenue := map[string]received{}
-	u.priceCache.Entries(func(e *views.Entry) {
+	k.prices(func(e *views.Entry) {
 		for _, in := range e.Latest.Inputs {
 			h, at := byVenue[in.Provider], max(in.LastHeard, in.QuoteHeard)
 			h.last = max(h.last, at)
 			if h.coins == nil {
 				h.coins = map[string]bool{}
 			}
-			if now.UnixNano()-at <= int64(schemas.FreshFor) {
+			if k.at.UnixNano()-at <= int64(schemas.FreshFor) {
 				h.coins[e.Coin.ID] = true
 			}
 			byVenue[in.Provider] = h
@@ -70,12 +70,12 @@ func (u *Unit) describe(n *eventsv1.SourceNotice, h views.SourceHealth, prices r
 		return p
 	}
 	p.Status = sourceStatus(n, h)
-	setRequests(&p, h)
+	setRequests(&p, n, h)
 	return p
 }
 
-// setRequests adds how requests to a source went.
-func setRequests(p *views.ProviderState, h views.SourceHealth) {
+// setRequests adds how requests to a source went, nil where none declares itself.
+func setRequests(p *views.ProviderState, source *eventsv1.SourceNotice, h views.SourceHealth) {
 	p.ConsecutiveFailures, p.LastError = h.ConsecutiveFailures, failure(h)
 	p.SuccessRate24h, p.SuccessRate7d = percent(h.Succeeded24h, h.Requests24h), percent(h.Succeeded7d, h.Requests7d)
 	if !h.LastSuccess.IsZero() {
@@ -84,8 +84,8 @@ func setRequests(p *views.ProviderState, h views.SourceHealth) {
 	if h.Requests7d > 0 && !h.LastAttempt.IsZero() {
 		p.LastAttempt = query.FormatTime(h.LastAttempt.UnixNano())
 	}
-	if h.Standstill != "" {
-		p.Standstill = &views.Standstill{Reason: h.Standstill, Since: query.FormatTime(h.StandstillSince.UnixNano())}
+	if what, since := standstill(source, h); what != "" {
+		p.Standstill = &views.Standstill{Reason: what, Since: query.FormatTime(since.UnixNano())}
 	}
 	if h.Succeeded24h > 0 {
 		p.LatencyMs = &views.ProviderLatency{P50: milliseconds(h.LatencyP50), P95: milliseconds(h.LatencyP95)}
@@ -104,14 +104,20 @@ func exchangeStatus(n *eventsv1.SourceNotice, prices received, now time.Time) st
 	return down
 }
 
+// standstill is how a source serves nothing new, by what it declares, and since when.
+func standstill(source *eventsv1.SourceNotice, h views.SourceHealth) (what string, since time.Time) {
+	return h.Standstill(time.Duration(source.GetInterval()), time.Duration(source.GetMoves()))
+}
+
 // sourceStatus is by the rule of v_sources.
 func sourceStatus(n *eventsv1.SourceNotice, h views.SourceHealth) string {
+	stands, _ := standstill(n, h)
 	switch {
 	case !n.Enabled:
 		return disabled
 	case h.Requests7d == 0 || h.LastSuccess.IsZero() || h.ConsecutiveFailures >= downFailures:
 		return down
-	case h.ConsecutiveFailures > 0 || 100*h.Succeeded24h < goodPercent*h.Requests24h, h.Standstill != "":
+	case h.ConsecutiveFailures > 0 || 100*h.Succeeded24h < goodPercent*h.Requests24h, stands != "":
 		return degraded
 	}
 	return healthy

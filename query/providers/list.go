@@ -47,33 +47,34 @@ const (
 // categories are all that a provider may report; categoryRate is of sources that report the rates of others.
 var categories = []string{"lending", "borrowing", "staking", categoryPrice, categoryRate, "coin", "market", "stablecoin", "tvl", "fear_greed", "fiat", "global"}
 
+var asOfParam = query.AsOfParam("Point in time. The answer that was given then. Default: now.")
+
 func (u *Unit) list() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/providers", ID: "listProviders", Tool: "list_providers", Tag: "providers",
-		Summary:     "All venues and sources, with their terms and health",
-		Description: "Health is from this service's own requests and prices.",
+		Summary:     "All venues and sources, with terms and health",
+		Description: "Health is by our own requests and prices.",
 		Params: []query.Param{{Name: "category", Kind: query.Text, Allowed: categories, Example: categoryPrice,
-			Doc: "Only providers of this kind of data."}},
+			Doc: "Only providers of this kind of data."}, asOfParam},
 		Body: Body{}, ToolBody: ToolBody{}, Handle: u.getList,
 	}
 }
 
 func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, error) {
-	all, err := u.All(ctx, r.Now)
+	k, err := u.asked(ctx, r)
 	if err != nil {
 		return query.Answer{}, err
 	}
 	category, simulated := r.Text("category"), false
 	body := Body{Providers: []views.ProviderState{}}
-	for _, p := range all {
+	for _, p := range u.states(k) {
 		if category != "" && !slices.Contains(p.Categories, category) {
 			continue
 		}
 		simulated = simulated || p.Simulated
 		body.Providers = append(body.Providers, p)
 	}
-	newest := max(u.catalog.Snapshot().SourcesTime, u.priceCache.Now(), u.yieldStore.Snapshot().Time)
-	body.Meta.Count, body.Meta.LastUpdated = len(body.Providers), query.FormatTime(newest)
+	body.Meta.Count, body.Meta.LastUpdated = len(body.Providers), query.FormatTime(k.time())
 	shown := any(body)
 	if r.View == query.Tool {
 		short := ToolBody{Providers: make([]ToolProvider, len(body.Providers)), Meta: body.Meta}
@@ -87,27 +88,50 @@ func (u *Unit) getList(ctx context.Context, r *query.Request) (query.Answer, err
 	return answer, err
 }
 
+// asked is what is known at the instant that a request asks for.
+func (u *Unit) asked(ctx context.Context, r *query.Request) (*known, error) {
+	at, past := r.Time("asOf")
+	if !past {
+		return u.now(ctx, r.Now)
+	}
+	k, err := u.asOf(ctx, at)
+	return k, query.FaultOfPast(err, at)
+}
+
 // All are the providers with their current states, by slug.
 func (u *Unit) All(ctx context.Context, now time.Time) ([]views.ProviderState, error) {
-	health, err := u.healthAt(ctx, now)
+	k, err := u.now(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, received, rated := u.catalog.Snapshot(), u.listen(now), u.ratedAt(now)
+	return u.states(k), nil
+}
+
+// AllAsOf are they with the states that they had at an instant. It fails with an *views.AgedOutError where these are not kept.
+func (u *Unit) AllAsOf(ctx context.Context, at time.Time) ([]views.ProviderState, error) {
+	k, err := u.asOf(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return u.states(k), nil
+}
+
+func (u *Unit) states(k *known) []views.ProviderState {
+	received, rated := k.listen(), k.rated()
 	all := []views.ProviderState{}
-	for _, n := range u.declared(snapshot) {
+	for _, n := range u.declared(k.sources) {
 		if rated[n.Source] == nil || slices.Contains(n.Kinds, categoryPrice) {
-			p := u.describe(n, health[n.Source], received[n.Source], now)
-			rated[n.Source].join(&p, snapshot, health, received[n.Source])
+			p := u.describe(n, k.health[n.Source], received[n.Source], k.at)
+			rated[n.Source].join(&p, k, received[n.Source])
 			all = append(all, p)
 			delete(rated, n.Source)
 		}
 	}
 	for slug, r := range rated {
-		all = append(all, u.describeRated(slug, r, snapshot, health))
+		all = append(all, u.describeRated(slug, r, k))
 	}
 	slices.SortFunc(all, func(a, b views.ProviderState) int { return cmp.Compare(a.Slug, b.Slug) })
-	return all, nil
+	return all
 }
 
 // declared are the notices of all providers by slug. A venue that no process has declared yet declares its name.

@@ -27,10 +27,10 @@ type rated struct {
 // rateCounts counts accepted and all rates.
 type rateCounts struct{ counted, all int }
 
-// ratedAt goes through the rates that have a coin and a category of the API, and that no other source reports better.
-func (u *Unit) ratedAt(now time.Time) map[string]*rated {
+// rated goes through the rates that have a coin and a category of the API, and that no other source reports better.
+func (k *known) rated() map[string]*rated {
 	byProvider := map[string]*rated{}
-	for _, e := range u.yieldStore.Snapshot().Entries {
+	for _, e := range k.yields.Entries {
 		if e.Unattached != "" || e.Shadowed != "" || !slices.Contains(schemas.RateCategories, e.Category) {
 			continue
 		}
@@ -43,7 +43,7 @@ func (u *Unit) ratedAt(now time.Time) map[string]*rated {
 		t.all++
 		r.name, r.categories[e.Category], r.onChain = cmp.Or(r.name, e.ProviderName), true, r.onChain || e.Chain != ""
 		r.interval, r.simulated = max(r.interval, e.Said.GetInterval()), r.simulated || e.Simulated
-		if views.RateCounts(e, now.UnixNano()) {
+		if views.RateCounts(e, k.at.UnixNano()) {
 			t.counted++
 			r.counted++
 			r.coins[e.CoinId] = true
@@ -86,16 +86,17 @@ func (r *rated) counts() []string {
 var worst = []string{disabled, healthy, degraded, down}
 
 // join adds to an exchange what it pays and asks; nil adds nothing.
-func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health map[string]views.SourceHealth, prices received) {
+func (r *rated) join(p *views.ProviderState, k *known, prices received) {
 	if r == nil {
 		return
 	}
 	source := r.source()
-	if status := r.status(snapshot.Notices[source], health[source]); slices.Index(worst, status) > slices.Index(worst, p.Status) {
+	n, h := k.sources.Notices[source], k.health[source]
+	if status := r.status(n, h); slices.Index(worst, status) > slices.Index(worst, p.Status) {
 		p.Status = status
 	}
 	receivedLast := p.LastSuccess
-	setRequests(p, health[source])
+	setRequests(p, n, h)
 	p.LastSuccess = receivedLast // prices come more often
 	p.Categories = append(r.counts(), p.Categories...)
 	p.RateCount = r.counted
@@ -105,12 +106,12 @@ func (r *rated) join(p *views.ProviderState, snapshot *views.Snapshot, health ma
 }
 
 // describeRated puts together what is known of one whose rates a source reports, which may be itself.
-func (u *Unit) describeRated(slug string, r *rated, snapshot *views.Snapshot, health map[string]views.SourceHealth) views.ProviderState {
-	source, project := r.source(), u.yieldStore.Snapshot().Projects[slug]
-	n := snapshot.Notices[source]
+func (u *Unit) describeRated(slug string, r *rated, k *known) views.ProviderState {
+	source, project := r.source(), k.yields.Projects[slug]
+	n, h := k.sources.Notices[source], k.health[source]
 	p := views.ProviderState{
-		Slug: slug, Name: cmp.Or(r.name, project.GetName(), snapshot.Notices[slug].GetName(), slug), Categories: r.counts(), Kind: kindCefi,
-		Status: r.status(n, health[source]), RateCount: r.counted, SymbolCount: len(r.coins),
+		Slug: slug, Name: cmp.Or(r.name, project.GetName(), k.sources.Notices[slug].GetName(), slug), Categories: r.counts(), Kind: kindCefi,
+		Status: r.status(n, h), RateCount: r.counted, SymbolCount: len(r.coins),
 		Source:      views.ProviderSource{Transport: "poll", URL: n.GetUrl(), Docs: n.GetTerms(), License: n.GetLicense()},
 		Attribution: n.GetAttribution(), StaleAfterSeconds: 3 * r.interval / int64(time.Second), Simulated: r.simulated || n.GetSimulated(),
 	}
@@ -118,6 +119,6 @@ func (u *Unit) describeRated(slug string, r *rated, snapshot *views.Snapshot, he
 	if project != nil || r.onChain {
 		p.Kind = kindDefi
 	}
-	setRequests(&p, health[source])
+	setRequests(&p, n, h)
 	return p
 }

@@ -14,13 +14,22 @@ import (
 
 // History is what the health of sources is read from.
 type History interface {
-	// SourceHealth returns how requests to each polled source went, by source.
-	SourceHealth(ctx context.Context) ([]views.SourceHealth, error)
+	// SourceHealth returns how requests to each polled source went that had ended by an instant, by source.
+	SourceHealth(ctx context.Context, at time.Time) ([]views.SourceHealth, error)
+}
+
+// Served is where it is read what was served at past instants.
+type Served struct {
+	Sources *views.PastCurrencies
+	Yields  *views.PastYields
+	Prices  views.PublishedPrices
 }
 
 const (
 	// healthFor is how long the health of sources is reused: none is read more often than each minute.
 	healthFor = 15 * time.Second
+	// healthHeld is how many stretches of it are held in memory.
+	healthHeld = 8
 	// patience bounds one reading of history, which all who ask at that time wait for.
 	patience = 10 * time.Second
 )
@@ -31,30 +40,33 @@ type Unit struct {
 	catalog    *views.Catalog
 	yieldStore *views.YieldStore
 	history    History
+	served     Served
 	venues     []views.Provider
-	// health is by source, of a stretch of healthFor.
+	// health is by source, by the instant that it is as of, Unix nanoseconds.
 	health *otter.Cache[int64, map[string]views.SourceHealth]
 }
 
 // New makes the unit. Venues are the sources of prices, with the countries that they serve.
-func New(priceCache *views.PriceCache, catalog *views.Catalog, yieldStore *views.YieldStore, history History, venues []views.Provider) *Unit {
-	return &Unit{priceCache: priceCache, catalog: catalog, yieldStore: yieldStore, history: history, venues: venues,
+func New(priceCache *views.PriceCache, catalog *views.Catalog, yieldStore *views.YieldStore, history History, served Served, venues []views.Provider) *Unit {
+	return &Unit{priceCache: priceCache, catalog: catalog, yieldStore: yieldStore, history: history, served: served, venues: venues,
 		health: otter.Must(&otter.Options[int64, map[string]views.SourceHealth]{
-			MaximumSize: 2, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]views.SourceHealth](2 * healthFor),
+			MaximumSize: healthHeld, ExpiryCalculator: otter.ExpiryWriting[int64, map[string]views.SourceHealth](2 * healthFor),
 		})}
 }
 
 // Endpoints declares what the unit answers.
 func (u *Unit) Endpoints() []query.Endpoint { return []query.Endpoint{u.list()} }
 
-// healthAt is how requests went, as of a moment that is at most healthFor before now.
+// healthAt is how requests went that had ended a minute before the last full stretch of healthFor: by then the tables have them, so that it is the same whenever
+// it is read.
 func (u *Unit) healthAt(ctx context.Context, now time.Time) (map[string]views.SourceHealth, error) {
+	until := now.Truncate(healthFor).Add(-query.RecordedFor)
 	// What is read for all who wait must not end with the first of them.
-	return u.health.Get(context.WithoutCancel(ctx), now.UnixNano()/int64(healthFor), otter.LoaderFunc[int64, map[string]views.SourceHealth](
+	return u.health.Get(context.WithoutCancel(ctx), until.UnixNano(), otter.LoaderFunc[int64, map[string]views.SourceHealth](
 		func(ctx context.Context, _ int64) (map[string]views.SourceHealth, error) {
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			all, err := u.history.SourceHealth(ctx)
+			all, err := u.history.SourceHealth(ctx, until)
 			bySource := make(map[string]views.SourceHealth, len(all))
 			for _, h := range all {
 				bySource[h.Source] = h

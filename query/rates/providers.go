@@ -16,6 +16,8 @@ import (
 type Providers interface {
 	// All returns them by slug.
 	All(ctx context.Context, now time.Time) ([]views.ProviderState, error)
+	// AllAsOf returns them as they were at an instant. It fails as views.PastYields does.
+	AllAsOf(ctx context.Context, at time.Time) ([]views.ProviderState, error)
 }
 
 // ProvidersBody answers GET /api/v1/rates/providers.
@@ -61,35 +63,73 @@ func (u *Unit) providers() query.Endpoint {
 		Method: http.MethodGet, Path: "/api/v1/rates/providers", ID: "listRateProviders", Tag: tag,
 		Summary:     "Providers of yields and prices, with their health",
 		Description: "Exchanges with prices, and providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; /api/v1/providers has them all.",
+		Params:      []query.Param{asOfParam},
 		Body:        ProvidersBody{}, Handle: u.getProviders,
 	}
 }
 
-func (u *Unit) getProviders(ctx context.Context, r *query.Request) (query.Answer, error) {
+// reported is what is reported of providers at an instant.
+type reported struct {
+	at     time.Time
+	index  *index
+	prices *shownPrices
+	// states are those of all that report rates or prices, by slug.
+	states []views.ProviderState
+}
+
+// reported reads what is reported at the instant that a request asks for.
+func (u *Unit) reported(ctx context.Context, r *query.Request) (*reported, error) {
+	if asOf, past := r.Time("asOf"); past {
+		return u.reportedAsOf(ctx, asOf)
+	}
 	ix, err := u.index(r.Now)
 	if err != nil {
-		return query.Answer{}, err
+		return nil, err
 	}
 	all, err := u.states.All(ctx, r.Now)
 	if err != nil {
-		return query.Answer{}, fmt.Errorf("reading the state of providers: %w", err)
+		return nil, fmt.Errorf("reading the state of providers: %w", err)
 	}
-	rated := slices.DeleteFunc(all, func(p views.ProviderState) bool { return !rates(p) })
-	body := ProvidersBody{Data: ProviderList{rated, len(rated), u.newest(ix)}, Meta: ix.meta(r, ix.age(r.Now), len(rated))}
-	body.Meta.LastUpdated = body.Data.Timestamp
+	return &reported{r.Now, ix, u.pricesNow(true, r.Now), slices.DeleteFunc(all, withoutRates)}, nil
+}
+
+func (u *Unit) reportedAsOf(ctx context.Context, asOf time.Time) (*reported, error) {
+	current, unrated := u.served.Yields.At(ctx, asOf)
+	ranked, unranked := u.served.Rows.Order(ctx, u.catalog.Snapshot(), asOf)
+	prices, unpriced := u.pricesAsOf(ctx, nil, asOf)
+	all, unstated := u.states.AllAsOf(ctx, asOf)
+	if err := views.FaultOfParts(unrated, unranked, unpriced, unstated); err != nil {
+		return nil, query.FaultOfPast(err, asOf)
+	}
+	return &reported{asOf, u.indexOf(current, ranked), prices, slices.DeleteFunc(all, withoutRates)}, nil
+}
+
+// newest is the last clock that it was folded from, as it is answered.
+func (p *reported) newest() string {
+	return query.FormatTime(max(p.index.current.Time, p.prices.newest))
+}
+
+// meta describes an answer of count elements.
+func (p *reported) meta(r *query.Request, count int) Meta {
+	m := p.index.meta(r, p.index.age(p.at), count)
+	m.LastUpdated = p.newest()
+	return m
+}
+
+func (u *Unit) getProviders(ctx context.Context, r *query.Request) (query.Answer, error) {
+	p, err := u.reported(ctx, r)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	body := ProvidersBody{Data: ProviderList{p.states, len(p.states), p.newest()}, Meta: p.meta(r, len(p.states))}
 	answer, err := query.Encode(body)
-	answer.Simulated = slices.ContainsFunc(rated, func(p views.ProviderState) bool { return p.Simulated })
+	answer.Simulated = slices.ContainsFunc(p.states, func(p views.ProviderState) bool { return p.Simulated })
 	return answer, err
 }
 
-// rates means that a provider has a category of rates or prices.
-func rates(p views.ProviderState) bool {
-	return slices.ContainsFunc(p.Categories, func(c string) bool { return slices.Contains(categories, c) })
-}
-
-// newest is the last clock that an answer with prices was folded from.
-func (u *Unit) newest(ix *index) string {
-	return query.FormatTime(max(ix.current.Time, u.priceCache.Now()))
+// withoutRates means that a provider has no category of rates or prices.
+func withoutRates(p views.ProviderState) bool {
+	return !slices.ContainsFunc(p.Categories, func(c string) bool { return slices.Contains(categories, c) })
 }
 
 func (u *Unit) provider() query.Endpoint {
@@ -98,40 +138,35 @@ func (u *Unit) provider() query.Endpoint {
 		Summary:     "One provider with its current yields and prices",
 		Description: "Entries that the source has not reported for three polling intervals are left out; prices are those accepted into the coin's price. A provider without current entries has an empty list.",
 		Params: []query.Param{{Name: "provider", In: query.Path, Kind: query.Text, Required: true, MaxLength: 64, Example: "aave-v3",
-			Doc: "Slug, case-insensitive."}},
+			Doc: "Slug, case-insensitive."}, asOfParam},
 		Body: ProviderBody{}, NotFound: true, Handle: u.getProvider,
 	}
 }
 
 func (u *Unit) getProvider(ctx context.Context, r *query.Request) (query.Answer, error) {
-	ix, err := u.index(r.Now)
+	p, err := u.reported(ctx, r)
 	if err != nil {
 		return query.Answer{}, err
 	}
-	all, err := u.states.All(ctx, r.Now)
-	if err != nil {
-		return query.Answer{}, fmt.Errorf("reading the state of providers: %w", err)
-	}
-	i := slices.IndexFunc(all, func(p views.ProviderState) bool { return strings.EqualFold(p.Slug, r.Text("provider")) && rates(p) })
+	i := slices.IndexFunc(p.states, func(s views.ProviderState) bool { return strings.EqualFold(s.Slug, r.Text("provider")) })
 	if i < 0 {
 		return query.Answer{}, query.NotFound("no provider of rates has the slug %q", strings.ToValidUTF8(r.Text("provider"), "�"))
 	}
-	body := ProviderBody{Data: ProviderRates{Provider: all[i], Categories: []ProviderCategory{}, Rates: []Entry{}, Timestamp: u.newest(ix)}}
-	simulated := all[i].Simulated
-	for _, e := range ix.providers[all[i].Slug] {
-		body.Data.Rates = append(body.Data.Rates, e.response(u, ix))
+	state := p.states[i]
+	body := ProviderBody{Data: ProviderRates{Provider: state, Categories: []ProviderCategory{}, Rates: []Entry{}, Timestamp: p.newest()}}
+	for _, e := range p.index.providers[state.Slug] {
+		body.Data.Rates = append(body.Data.Rates, e.response(u, p.index))
 	}
-	u.eachPrice(ix, &filter{provider: all[i].Slug}, u.pricesNow(true, r.Now), func(row Entry) { body.Data.Rates = append(body.Data.Rates, row) })
+	u.eachPrice(p.index, &filter{provider: state.Slug}, p.prices, func(row Entry) { body.Data.Rates = append(body.Data.Rates, row) })
 	for _, category := range categories {
 		if c := breakDown(category, body.Data.Rates); c.Count > 0 {
 			body.Data.Categories = append(body.Data.Categories, c)
 		}
 	}
 	body.Data.Count = len(body.Data.Rates)
-	body.Meta = ix.meta(r, ix.age(r.Now), body.Data.Count)
-	body.Meta.LastUpdated = body.Data.Timestamp
+	body.Meta = p.meta(r, body.Data.Count)
 	answer, err := query.Encode(body)
-	answer.Simulated = simulated || slices.ContainsFunc(body.Data.Rates, func(e Entry) bool { return e.Metadata.Simulated })
+	answer.Simulated = state.Simulated || slices.ContainsFunc(body.Data.Rates, func(e Entry) bool { return e.Metadata.Simulated })
 	return answer, err
 }
 

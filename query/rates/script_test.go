@@ -56,6 +56,10 @@ func (states) All(context.Context, time.Time) ([]views.ProviderState, error) {
 	}, nil
 }
 
+func (s states) AllAsOf(ctx context.Context, at time.Time) ([]views.ProviderState, error) {
+	return s.All(ctx, at)
+}
+
 // stored is the fixture's store; where none is open, which takes seconds, nothing is kept.
 type stored struct{ w *querytest.Fixture }
 

@@ -69,7 +69,7 @@ func (u *Unit) index() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodGet, Path: "/api/v1/stablecoins/index", ID: "listStablecoins", Tool: "stablecoin_index", Tag: tag,
 		Summary:     "Stablecoins by peg stability",
-		Description: "Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead.",
+		Description: "Those with a market cap of at least 1,000,000 USD that no source reports as dead.",
 		Params:      []query.Param{{Name: "limit", Kind: query.Integer, Default: defaultLimit, ToolDefault: "25", Min: 1, Max: maxLimit, Doc: "Maximum number of stablecoins."}, asOfParam},
 		Body:        IndexBody{}, Handle: u.getIndex,
 	}

@@ -185,7 +185,7 @@ func (u *Unit) batch() query.Endpoint {
 	return query.Endpoint{
 		Method: http.MethodPost, Path: "/api/v1/symbols/resolve/batch", ID: "resolveSymbols", Tool: "resolve_symbols_batch", Tag: "symbols", Needs: limits.FeatureBulk,
 		Summary:     "Resolve up to 100 symbols to coins",
-		Description: "Each symbol is resolved separately, with the same source and context. Results are in request order, and by symbol.",
+		Description: "Each is resolved separately, with the same source and context. Results are in request order, and by symbol.",
 		Params: []query.Param{
 			{Name: "symbols", In: query.Field, Kind: query.List, Required: true, MaxItems: maxBatch, Example: "XBT,ETH", Doc: "1 to 100 symbols."},
 			sourceParam(query.Field, false), contextParam(query.Field), asOfIn(query.Field)},

@@ -50,7 +50,7 @@ type ProviderState struct {
 	SuccessRate24h      *float64         `json:"successRate24h,omitempty" doc:"Successful requests of the last 24 hours, percent"`
 	SuccessRate7d       *float64         `json:"successRate7d,omitempty" doc:"Successful requests of the last 7 days, percent"`
 	LastSuccess         string           `json:"lastSuccess,omitempty" format:"date-time" doc:"For an exchange, when a price was last received"`
-	LastAttempt         string           `json:"lastAttempt,omitempty" format:"date-time" doc:"Start of the last request within 7 days; for an exchange, of those for its yields"`
+	LastAttempt         string           `json:"lastAttempt,omitempty" format:"date-time" doc:"Start of the last request within 7 days that counts: it ended a minute before the last full quarter of a minute; for an exchange, of those for its yields"`
 	LastError           *ProviderFailure `json:"lastError,omitempty" doc:"The newest failed request of the last 7 days, also if later ones succeeded"`
 	ConsecutiveFailures int              `json:"consecutiveFailures" doc:"Failed requests of the last 7 days since the last success; for an exchange, of those for its yields"`
 	Standstill          *Standstill      `json:"standstill,omitempty" doc:"Present if a source responds but its data has stopped changing"`

@@ -404,18 +404,18 @@ func TestHealthOfSourcesIsThatOfTheirRequests(t *testing.T) {
 		fetch("shaky", time.Hour, 304, "", time.Millisecond), fetch("shaky", time.Minute, 0, "no route", time.Second),
 		fetch("dead", 3*time.Hour, 200, "", time.Millisecond), fetch("dead", 3*time.Minute, 500, "a", 0), fetch("dead", 2*time.Minute, 500, "b", 0), fetch("dead", time.Minute, 502, "c", 0))
 	insert(t, store, records...)
-	got, err := read.From(store).SourceHealth(t.Context())
+	got, err := read.From(store).SourceHealth(t.Context(), at(10))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ago := func(d time.Duration) time.Time { return at(0).Add(-d) }
 	want := []read.SourceHealth{
 		{Source: "dead", Requests24h: 4, Succeeded24h: 1, Requests7d: 4, Succeeded7d: 1, LastAttempt: ago(time.Minute), LastSuccess: ago(3 * time.Hour), LastError: "c", LastStatus: 502,
-			LastErrorAt: ago(time.Minute), ConsecutiveFailures: 3, LatencyP50: time.Millisecond, LatencyP95: time.Millisecond, Readings: 40},
+			LastErrorAt: ago(time.Minute), ConsecutiveFailures: 3, LatencyP50: time.Millisecond, LatencyP95: time.Millisecond, Readings: 40, HeldSince: ago(3 * time.Hour), Heard: ago(3 * time.Hour)},
 		{Source: "good", Requests24h: 20, Succeeded24h: 20, Requests7d: 21, Succeeded7d: 20, LastAttempt: ago(0), LastSuccess: ago(0), LastError: "busy", LastStatus: 503, LastErrorAt: ago(26 * time.Hour),
-			LatencyP50: 10 * time.Millisecond, LatencyP95: 19 * time.Millisecond, Readings: 200},
+			LatencyP50: 10 * time.Millisecond, LatencyP95: 19 * time.Millisecond, Readings: 200, HeldSince: ago(0), Heard: ago(0)},
 		{Source: "shaky", Requests24h: 2, Succeeded24h: 1, Requests7d: 2, Succeeded7d: 1, LastAttempt: ago(time.Minute), LastSuccess: ago(time.Hour), LastError: "no route", LastErrorAt: ago(time.Minute),
-			ConsecutiveFailures: 1, LatencyP50: time.Millisecond, LatencyP95: time.Millisecond, Readings: 20},
+			ConsecutiveFailures: 1, LatencyP50: time.Millisecond, LatencyP95: time.Millisecond, Readings: 20, HeldSince: ago(time.Hour), Heard: ago(time.Hour)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want(-), got(+):\n%s", diff)

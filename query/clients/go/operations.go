@@ -956,6 +956,11 @@ func (c *Client) GetRateHistory(ctx context.Context, symbol string, options *Get
 
 // GetRateProviderOptions is what GetRateProvider may be asked. What is zero is not sent.
 type GetRateProviderOptions struct {
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
+	// Default: now. Or a position, as `X-Position` of an answer has it.
+	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 	// Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as ExplainNumber has them. It
 	// is counted as a chart.
 	Explain bool
@@ -970,6 +975,8 @@ func (c *Client) GetRateProvider(ctx context.Context, provider string, options *
 	asked := call{method: "GET", path: "/api/v1/rates/providers/{provider}"}
 	o := given(options)
 	asked.at("provider", provider)
+	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	asked.with("explain", o.Explain)
 	return ask[api.RatesProviderBody](ctx, c, asked)
 }
@@ -1488,22 +1495,39 @@ type ListProvidersOptions struct {
 	// Only providers of this kind of data. One of lending, borrowing, staking, price, rate, coin, market, stablecoin, tvl, fear_greed,
 	// fiat, global.
 	Category string
+	// Point in time. The answer that was given then. Default: now. Or a position, as `X-Position` of an answer has it.
+	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
-// ListProviders asks GET /api/v1/providers. All venues and sources, with their terms and health. Health is from this service's own
-// requests and prices.
+// ListProviders asks GET /api/v1/providers. All venues and sources, with terms and health. Health is by our own requests and prices.
 func (c *Client) ListProviders(ctx context.Context, options *ListProvidersOptions) (*api.ProvidersBody, error) {
 	asked := call{method: "GET", path: "/api/v1/providers"}
 	o := given(options)
 	asked.with("category", o.Category)
+	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.ProvidersBody](ctx, c, asked)
+}
+
+// ListRateProvidersOptions is what ListRateProviders may be asked. What is zero is not sent.
+type ListRateProvidersOptions struct {
+	// Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now.
+	// Default: now. Or a position, as `X-Position` of an answer has it.
+	AsOf time.Time
+	// In place of AsOf the position of an answer, as Position has it.
+	AsOfPosition string
 }
 
 // ListRateProviders asks GET /api/v1/rates/providers. Providers of yields and prices, with their health. Exchanges with prices, and
 // providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; ListProviders has
 // them all.
-func (c *Client) ListRateProviders(ctx context.Context) (*api.RatesProvidersBody, error) {
+func (c *Client) ListRateProviders(ctx context.Context, options *ListRateProvidersOptions) (*api.RatesProvidersBody, error) {
 	asked := call{method: "GET", path: "/api/v1/rates/providers"}
+	o := given(options)
+	asked.with("asOf", o.AsOf)
+	asked.with("asOf", o.AsOfPosition)
 	return ask[api.RatesProvidersBody](ctx, c, asked)
 }
 
@@ -1714,8 +1738,8 @@ type ListStablecoinsOptions struct {
 	Explain bool
 }
 
-// ListStablecoins asks GET /api/v1/stablecoins/index. Stablecoins by peg stability. Stablecoins with a market cap of at least
-// 1,000,000 USD that no source reports as dead.
+// ListStablecoins asks GET /api/v1/stablecoins/index. Stablecoins by peg stability. Those with a market cap of at least 1,000,000
+// USD that no source reports as dead.
 func (c *Client) ListStablecoins(ctx context.Context, options *ListStablecoinsOptions) (*api.StablecoinsIndexBody, error) {
 	asked := call{method: "GET", path: "/api/v1/stablecoins/index"}
 	o := given(options)
@@ -1783,7 +1807,7 @@ type ListTopCoinsOptions struct {
 	Explain bool
 }
 
-// ListTopCoins asks GET /api/v1/coins/top. The largest coins by market cap. Coins without a market cap are left out.
+// ListTopCoins asks GET /api/v1/coins/top. The largest coins by market cap. Those without one are left out.
 func (c *Client) ListTopCoins(ctx context.Context, options *ListTopCoinsOptions) (*api.CoinsTopBody, error) {
 	asked := call{method: "GET", path: "/api/v1/coins/top"}
 	o := given(options)
@@ -1868,8 +1892,8 @@ type ResolveSymbolsOptions struct {
 	Source string
 }
 
-// ResolveSymbols asks POST /api/v1/symbols/resolve/batch. Resolve up to 100 symbols to coins. Each symbol is resolved separately,
-// with the same source and context. Results are in request order, and by symbol.
+// ResolveSymbols asks POST /api/v1/symbols/resolve/batch. Resolve up to 100 symbols to coins. Each is resolved separately, with the
+// same source and context. Results are in request order, and by symbol.
 //
 // symbols: 1 to 100 symbols.
 func (c *Client) ResolveSymbols(ctx context.Context, symbols []string, options *ResolveSymbolsOptions) (*api.SymbolsBatchBody, error) {

@@ -4330,7 +4330,8 @@ type ViewsProviderState struct {
 	// defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others. One
 	// of exchange, cefi, defi, reference.
 	Kind string `json:"kind"`
-	// Start of the last request within 7 days; for an exchange, of those for its yields
+	// Start of the last request within 7 days that counts: it ended a minute before the last full quarter of a minute; for an exchange,
+	// of those for its yields
 	LastAttempt time.Time `json:"lastAttempt,omitzero"`
 	// The newest failed request of the last 7 days, also if later ones succeeded
 	LastError *ViewsProviderFailure `json:"lastError,omitzero"`

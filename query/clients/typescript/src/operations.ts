@@ -448,10 +448,12 @@ export abstract class Operations {
   getRateProvider(asked: {
     /** Slug, case-insensitive. */
     provider: string
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    asOf?: string | Date
     /** Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart. */
     explain?: boolean
   }): Promise<types.RatesProviderBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/providers/{provider}", query: ["explain"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/rates/providers/{provider}", query: ["asOf", "explain"] }, asked)
   }
 
   /** Current yields of a coin, and its prices by exchange. Entries that the source has not reported for three polling intervals are left out; a coin without any yield has an empty list. */
@@ -732,17 +734,22 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/prices", query: ["symbols", "vs", "explain", "asOf"] }, asked)
   }
 
-  /** All venues and sources, with their terms and health. Health is from this service's own requests and prices. */
+  /** All venues and sources, with terms and health. Health is by our own requests and prices. */
   listProviders(asked: {
     /** Only providers of this kind of data. */
     category?: "lending" | "borrowing" | "staking" | "price" | "rate" | "coin" | "market" | "stablecoin" | "tvl" | "fear_greed" | "fiat" | "global"
+    /** Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    asOf?: string | Date
   } = {}): Promise<types.ProvidersBody> {
-    return this.ask({ method: "GET", path: "/api/v1/providers", query: ["category"] }, asked)
+    return this.ask({ method: "GET", path: "/api/v1/providers", query: ["category", "asOf"] }, asked)
   }
 
   /** Providers of yields and prices, with their health. Exchanges with prices, and providers of lending, staking or borrowing rates, sorted by slug. Providers of other data alone are left out; listProviders has them all. */
-  listRateProviders(): Promise<types.RatesProvidersBody> {
-    return this.ask({ method: "GET", path: "/api/v1/rates/providers" }, {})
+  listRateProviders(asked: {
+    /** Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has it. */
+    asOf?: string | Date
+  } = {}): Promise<types.RatesProvidersBody> {
+    return this.ask({ method: "GET", path: "/api/v1/rates/providers", query: ["asOf"] }, asked)
   }
 
   /** Yield history as chart series: of a coin by provider, or of a provider by coin. Exactly one of coin and platform is required. Providers that do not serve the country are excluded, and listed. */
@@ -851,7 +858,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/coins/{coinId}/similar", query: ["limit", "asOf", "explain"] }, asked)
   }
 
-  /** Stablecoins by peg stability. Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead. */
+  /** Stablecoins by peg stability. Those with a market cap of at least 1,000,000 USD that no source reports as dead. */
   listStablecoins(asked: {
     /** Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
@@ -889,7 +896,7 @@ export abstract class Operations {
     return this.pages({ method: "GET", path: "/api/v1/symbols/mappings", query: ["limit", "offset", "asOf", "explain"] }, { size: "limit", most: 1000, place: "offset", rows: ["data", "mappings"] }, asked)
   }
 
-  /** The largest coins by market cap. Coins without a market cap are left out. */
+  /** The largest coins by market cap. Those without one are left out. */
   listTopCoins(asked: {
     /** Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set. */
     limit?: number
@@ -931,7 +938,7 @@ export abstract class Operations {
     return this.ask({ method: "GET", path: "/api/v1/symbols/resolve", query: ["symbol", "source", "price", "context", "asOf", "explain"] }, asked)
   }
 
-  /** Resolve up to 100 symbols to coins. Each symbol is resolved separately, with the same source and context. Results are in request order, and by symbol. */
+  /** Resolve up to 100 symbols to coins. Each is resolved separately, with the same source and context. Results are in request order, and by symbol. */
   resolveSymbols(asked: {
     /** 1 to 100 symbols. */
     symbols: readonly string[]

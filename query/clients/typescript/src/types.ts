@@ -4259,7 +4259,7 @@ export interface ViewsProviderState {
   consecutiveFailures: number
   /** defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others */
   kind: "exchange" | "cefi" | "defi" | "reference"
-  /** Start of the last request within 7 days; for an exchange, of those for its yields */
+  /** Start of the last request within 7 days that counts: it ended a minute before the last full quarter of a minute; for an exchange, of those for its yields */
   lastAttempt?: string
   /** The newest failed request of the last 7 days, also if later ones succeeded */
   lastError?: ViewsProviderFailure

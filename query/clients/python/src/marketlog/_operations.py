@@ -510,15 +510,18 @@ class Operations:
         answer: types.RatesPastBody = self._ask("GET", "/api/v1/rates/{symbol}/history", {"symbol": symbol}, {"days": days, "category": category, "provider": provider, "from": from_, "to": to, "limit": limit, "asOf": as_of, "explain": explain}, {})
         return answer
 
-    def get_rate_provider(self, provider: str, *, explain: bool | None = None) -> types.RatesProviderBody:
+    def get_rate_provider(self, provider: str, *, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesProviderBody:
         """One provider with its current yields and prices. Entries that the source has not reported for three polling intervals
         are left out; prices are those accepted into the coin's price. A provider without current entries has an empty list.
 
         provider: Slug, case-insensitive.
+        as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         explain: Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as
         explain_number has them. It is counted as a chart.
         """
-        answer: types.RatesProviderBody = self._ask("GET", "/api/v1/rates/providers/{provider}", {"provider": provider}, {"explain": explain}, {})
+        answer: types.RatesProviderBody = self._ask("GET", "/api/v1/rates/providers/{provider}", {"provider": provider}, {"asOf": as_of, "explain": explain}, {})
         return answer
 
     def get_rates(self, symbol: str, *, category: Literal['lending', 'staking', 'borrowing', 'price'] | None = None, provider: str | None = None, limit: int | None = None, explain: bool | None = None, as_of: str | datetime | None = None) -> types.RatesSymbolBody:
@@ -797,19 +800,25 @@ class Operations:
         answer: types.PricesListBody = self._ask("GET", "/api/v1/prices", {}, {"symbols": symbols, "vs": vs, "explain": explain, "asOf": as_of}, {})
         return answer
 
-    def list_providers(self, *, category: Literal['lending', 'borrowing', 'staking', 'price', 'rate', 'coin', 'market', 'stablecoin', 'tvl', 'fear_greed', 'fiat', 'global'] | None = None) -> types.ProvidersBody:
-        """All venues and sources, with their terms and health. Health is from this service's own requests and prices.
+    def list_providers(self, *, category: Literal['lending', 'borrowing', 'staking', 'price', 'rate', 'coin', 'market', 'stablecoin', 'tvl', 'fear_greed', 'fiat', 'global'] | None = None, as_of: str | datetime | None = None) -> types.ProvidersBody:
+        """All venues and sources, with terms and health. Health is by our own requests and prices.
 
         category: Only providers of this kind of data.
+        as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
+        as `X-Position` of an answer has it.
         """
-        answer: types.ProvidersBody = self._ask("GET", "/api/v1/providers", {}, {"category": category}, {})
+        answer: types.ProvidersBody = self._ask("GET", "/api/v1/providers", {}, {"category": category, "asOf": as_of}, {})
         return answer
 
-    def list_rate_providers(self) -> types.RatesProvidersBody:
+    def list_rate_providers(self, *, as_of: str | datetime | None = None) -> types.RatesProvidersBody:
         """Providers of yields and prices, with their health. Exchanges with prices, and providers of lending, staking or borrowing
         rates, sorted by slug. Providers of other data alone are left out; list_providers has them all.
+
+        as_of: Point in time. The answer that was given then, with its age as it was. Names and symbols of coins and exchanges
+        are those of now. Default: now. A date alone is its beginning in UTC. Or a position, as `X-Position` of an answer has
+        it.
         """
-        answer: types.RatesProvidersBody = self._ask("GET", "/api/v1/rates/providers", {}, {}, {})
+        answer: types.RatesProvidersBody = self._ask("GET", "/api/v1/rates/providers", {}, {"asOf": as_of}, {})
         return answer
 
     def list_rate_series(self, country: str, product: Literal['lending-rates', 'loan-rates', 'staking-rewards'], *, coin: str | None = None, platform: str | None = None, timeframe: Literal['30d', '90d', '1y', 'all'] | None = None, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.RatesSeriesBody:
@@ -919,7 +928,7 @@ class Operations:
         return answer
 
     def list_stablecoins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.StablecoinsIndexBody:
-        """Stablecoins by peg stability. Stablecoins with a market cap of at least 1,000,000 USD that no source reports as dead.
+        """Stablecoins by peg stability. Those with a market cap of at least 1,000,000 USD that no source reports as dead.
 
         limit: Maximum number of stablecoins. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then, with ages as they were. Default: now. A date alone is its
@@ -956,7 +965,7 @@ class Operations:
         return self._pages("/api/v1/symbols/mappings", {"asOf": as_of, "explain": explain}, ("limit", min(limit or 1000, 1000)), "offset", ('data', 'mappings'))
 
     def list_top_coins(self, *, limit: int | None = None, as_of: str | datetime | None = None, explain: bool | None = None) -> types.CoinsTopBody:
-        """The largest coins by market cap. Coins without a market cap are left out.
+        """The largest coins by market cap. Those without one are left out.
 
         limit: Maximum number of rows. At most 500; greater values are lowered to it, and meta.clamped is set.
         as_of: Point in time. The answer that was given then. Default: now. A date alone is its beginning in UTC. Or a position,
@@ -999,7 +1008,7 @@ class Operations:
         return answer
 
     def resolve_symbols(self, symbols: Sequence[str], *, as_of: str | datetime | None = None, context: dict[str, Any] | str | None = None, source: str | None = None) -> types.SymbolsBatchBody:
-        """Resolve up to 100 symbols to coins. Each symbol is resolved separately, with the same source and context. Results are in
+        """Resolve up to 100 symbols to coins. Each is resolved separately, with the same source and context. Results are in
         request order, and by symbol.
 
         symbols: 1 to 100 symbols.

@@ -4208,7 +4208,9 @@ class ViewsProviderState(TypedDict):
     kind: Literal['exchange', 'cefi', 'defi', 'reference']
     """defi: a protocol; cefi: another company that pays or charges interest; reference: a source that only reports data of others"""
     lastAttempt: NotRequired[str]
-    """Start of the last request within 7 days; for an exchange, of those for its yields"""
+    """Start of the last request within 7 days that counts: it ended a minute before the last full quarter of a minute; for an
+    exchange, of those for its yields
+    """
     lastError: NotRequired[ViewsProviderFailure]
     """The newest failed request of the last 7 days, also if later ones succeeded"""
     lastSuccess: NotRequired[str]
