@@ -142,8 +142,8 @@ func TestPastOfTheMarketIsReproduced(t *testing.T) {
 	w.answered(map[string]int{"metric-coverage/total_market_cap/1h/2026-11-16T05:00:00Z": http.StatusNotFound, "metric-coverage/total_market_cap/daily/2026-11-19T05:00:00Z": http.StatusBadRequest,
 		"metric-coverage/total_market_cap/1h/2026-11-20T10:02:00Z": http.StatusNotFound, "metric-coverage/total_market_cap/2h/2026-11-19T05:00:00Z": http.StatusNotFound,
 		"metric-coverage/total_cap/1h/2026-11-19T05:00:00Z": http.StatusNotFound, "metric-coverage/total_market_cap/1h/x": http.StatusBadRequest,
-		"metric-coverage/total_market_cap/1h/2026-11-19T05:00:00Z?asOf=2026-11-20T09:00:00Z": http.StatusGone, "metric-coverage/lending_tvl/1h/2026-11-19T05:00:00Z": http.StatusNotFound,
-		"metric/total_market_cap/2026-11-16T05:00:00Z": http.StatusNotFound, "metric/total_market_cap/hourly/2026-11-16T05:00:00Z/open": http.StatusNotFound})
+		"metric-coverage/lending_tvl/1h/2026-11-19T05:00:00Z": http.StatusNotFound,
+		"metric/total_market_cap/2026-11-16T05:00:00Z":        http.StatusNotFound, "metric/total_market_cap/hourly/2026-11-16T05:00:00Z/open": http.StatusNotFound})
 	// As of an instant what is compared with is the total of the minute that was served.
 	at := w.Now
 	asOf := "asOf=" + at.Format(time.RFC3339)
@@ -169,7 +169,7 @@ func TestPastOfTheMarketIsReproduced(t *testing.T) {
 		}
 	}
 	number := fmt.Sprintf("total_market_cap/1h/%d?", reportedAt)
-	w.answered(map[string]int{"metric-coverage/" + number + asOf: http.StatusOK})
+	w.answered(map[string]int{"metric-coverage/" + number + asOf: http.StatusOK, "metric-coverage/" + number + "asOf=2026-11-20T09:00:00Z": http.StatusGone})
 	w.Now = w.Now.Add(time.Minute)
 	w.backfilled(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_CoinPast{CoinPast: &eventsv1.CoinPast{Source: "coingecko", SourceId: "euro-coin", IngestTime: w.Now.UnixNano(),
 		Day: time.Date(2026, 11, 14, 0, 0, 0, 0, time.UTC).UnixNano(), Points: []*eventsv1.CoinPastPoint{{Time: told["bitcoin"][0].at.UnixNano(), MarketCap: "1", Volume24H: "1"}}}}})
