@@ -116,6 +116,7 @@ func TestDemoBoundsEveryHistoryOfRatesByPlan(t *testing.T) {
 	if want := len(boundByPlan); walked != want {
 		t.Errorf("%d operations look back, want the %d that are listed", walked, want)
 	}
+	d.patiently(t, "/api/v1/earn/benchmark") // the last that a start has of these
 	free, asked := "", 0
 	for operation, path := range boundByPlan {
 		if asked%freeRequests == 0 {
