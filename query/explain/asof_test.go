@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -11,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/marketlog/marketlog/query/coins"
 	"github.com/marketlog/marketlog/query/explain"
 	"github.com/marketlog/marketlog/query/globalstats"
+	"github.com/marketlog/marketlog/query/position"
 	"github.com/marketlog/marketlog/query/symbols"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
@@ -43,15 +47,19 @@ func (w *fixture) sourced(rec *eventsv1.ReferenceRecord) {
 
 // heard has what sources stated served.
 func (w *fixture) heard() {
-	w.Said(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: w.Now.UnixNano()}}})
+	r := w.append(schemas.TopicReferenceRaw, 0, "sources", w.Now.UnixNano(), &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Clock{Clock: &eventsv1.Clock{Time: w.Now.UnixNano()}}})
+	w.flush()
+	w.Must(w.Catalog.ApplyReference(views.TailRecord{Offset: r.Offset, Value: r.Value}))
 	w.Catalog.Settle()
 }
 
 // record writes what was served to the log and to the store.
-func (w *fixture) record() {
+func (w *fixture) record() { w.recordBy(servedRecorder{w}) }
+
+func (w *fixture) recordBy(recorder views.ServedLog) {
 	ended, end := context.WithCancel(w.T.Context())
 	end()
-	w.Must(w.Prices.Steps().Run(ended, "first", servedRecorder{w}, slog.New(slog.DiscardHandler)))
+	w.Must(w.Prices.Steps().Run(ended, "first", recorder, slog.New(slog.DiscardHandler)))
 	w.Must(w.Store.Record(w.T.Context(), []history.SinkProgress{{Sink: schemas.TopicServed, Progress: history.Progress{Next: w.Offset(), LogTime: w.Now.UnixNano()}}}))
 }
 
@@ -255,5 +263,59 @@ func TestSumsAsTheyWereServedAreReproduced(t *testing.T) {
 				t.Errorf("%s as of %s: %s leads to no record of %s", was.number, was.at, in.Inputs[i].Number, schemas.TopicServed)
 			}
 		}
+	}
+}
+
+// mirrored records what was served under two names.
+type mirrored struct{ servedRecorder }
+
+func (l mirrored) WriteServed(ctx context.Context, record *eventsv1.ServedRecord) error {
+	also := proto.CloneOf(record)
+	also.Replica = "second"
+	return errors.Join(l.servedRecorder.WriteServed(ctx, record), l.servedRecorder.WriteServed(ctx, also))
+}
+
+// As of a position the market is that of the replica's minute, which another may be ahead of.
+func TestTheMarketOfAPositionIsThatOfItsReplica(t *testing.T) {
+	random := streamtest.Rand(t)
+	w := newFixture(t)
+	w.outside = map[string][2]string{}
+	w.Now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	w.remember()
+	for range 100 { // the log is longer than what the fixture counts of it
+		w.sourcesClock(w.Now.UnixNano())
+	}
+	numbers := []string{"market/ethereum/price", "global/totalMarketCap", "sentiment/all/positive"}
+	served := func() (values []float64) {
+		w.observed(&eventsv1.CoinMarket{Source: "coingecko", SourceId: "ethereum", Symbol: "ETH", Name: "ethereum", Price: plain(100 + 20*random.Float64()), CirculatingSupply: plain(1e6 * random.Float64()),
+			Change24H: plain(float64(len(numbers)) - 2), IngestTime: w.Now.UnixNano()})
+		w.close(w.Now.Truncate(time.Minute).Add(time.Minute).UnixNano())
+		w.sourced(&eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Coin{Coin: &eventsv1.Coin{Source: "coingecko", SourceId: "ethereum", Part: "detail", Symbol: "ETH",
+			Name: "ethereum", IngestTime: w.Now.UnixNano()}}})
+		w.Must(w.figures.Refresh(t.Context()))
+		for _, number := range numbers {
+			values = append(values, *w.ask(number, "").Value)
+		}
+		return values
+	}
+	behind := served()
+	w.recordBy(mirrored{servedRecorder{w}})
+	w.Now = w.Now.Add(10 * time.Second)
+	ahead := served()
+	w.Now = w.Now.Add(time.Second)
+	at := w.Now
+	w.Now = w.Now.Add(time.Minute)
+	w.record()
+	w.Must(servedRecorder{w}.WriteServed(t.Context(), &eventsv1.ServedRecord{Replica: "second", Time: w.Now.UnixNano()}))
+	for replica, want := range map[string][]float64{"first": ahead, "second": behind} {
+		for i, number := range numbers {
+			n := w.reproduced(number, "?asOf="+position.Position{At: at, Replica: replica}.String(), true)
+			if n.Value == nil || *n.Value != want[i] {
+				t.Errorf("%s, as the %s served it: got %+v, want %v", number, replica, n, want[i])
+			}
+		}
+	}
+	if behind[0] == ahead[0] {
+		t.Error("nothing moved")
 	}
 }

@@ -169,6 +169,36 @@ func TestYieldsAndCapsOfDefiAreReproduced(t *testing.T) {
 	w.contradicted(later)
 }
 
+// As of an instant at which a minute was in the log, and not served yet, DeFi is that of the minute before, as it is answered.
+func TestDefiAsOfAnInstantIsOfTheMinuteThatWasServed(t *testing.T) {
+	w, folded := newDefiFixture(t)
+	w.remember()
+	values := map[time.Time]float64{}
+	for i := range 3 {
+		end := folded.Add(time.Duration(1+i) * time.Minute)
+		w.Now = end.Add(-20 * time.Second)
+		w.lent("aave", "lending", "bitcoin", "Ethereum", fmt.Sprint(0.01*float64(i+1)), "123456789")
+		w.close(end.UnixNano())
+		w.Now = end.Add(4 * time.Second)
+		w.defi(end.UnixNano())
+		values[end] = *w.ask("defi/lendingApy", "").Value
+	}
+	w.Now = w.Now.Add(5 * time.Minute)
+	w.record()
+	second, third := folded.Add(2*time.Minute), folded.Add(3*time.Minute)
+	for at, end := range map[time.Time]time.Time{third.Add(3 * time.Second): second, third.Add(4 * time.Second): third, third.Add(-time.Second): second} {
+		for _, number := range []string{"defi/lendingApy", "defi/totalTvl", "defi/lending/aave/supplyApy"} {
+			n := w.reproduced(number, "?asOf="+at.Format(time.RFC3339), true)
+			if number == "defi/lendingApy" && *n.Value != values[end] || n.Time != end.Format("2006-01-02T15:04:05.000Z") {
+				t.Errorf("%s as of %s: got %v of %s, want %v of %s", number, at, *n.Value, n.Time, values[end], end)
+			}
+		}
+	}
+	if values[second] == values[third] {
+		t.Error("nothing moved")
+	}
+}
+
 // contradicted writes to the log of rates and markets what the fold of DeFi has not read.
 func (w *fixture) contradicted(at time.Time) {
 	w.T.Helper()

@@ -2,12 +2,14 @@ package explain
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -65,7 +67,10 @@ func (w *work) wholeDefi(ctx context.Context) (*wholeDefi, error) {
 	}
 	at := w.now.UnixNano()
 	if w.past {
-		at = w.asOf.UnixNano()
+		var err error
+		if at, err = w.defiServed(ctx); err != nil {
+			return nil, err
+		}
 		if err := w.agedOut(ctx, schemas.TopicDefi, at); err != nil {
 			return nil, err
 		}
@@ -76,6 +81,20 @@ func (w *work) wholeDefi(ctx context.Context) (*wholeDefi, error) {
 	}
 	w.protocols = whole
 	return whole, nil
+}
+
+// defiServed is up to when the log has what was served at the instant asked for: a minute is served some seconds after it is in the log. Where it is not recorded
+// which one was, it is all that the log had.
+func (w *work) defiServed(ctx context.Context) (int64, error) {
+	served, err := w.Defi.At(ctx, w.asOf)
+	var aged *views.AgedOutError
+	switch {
+	case errors.As(err, &aged), err == nil && served == nil:
+		return w.asOf.UnixNano(), nil
+	case err != nil:
+		return 0, query.FaultOfPast(err, w.asOf)
+	}
+	return served.Time + minute - 1, nil
 }
 
 // defiAt reads the last summary that the log has by a time, and what sources state of its protocols, chains and coins.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
@@ -99,7 +100,11 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 		}
 		m.summaryAt, m.logic = written.summaryAt, written.logic
 	} else {
-		if rows, err = w.pastMarket(ctx, m, w.lastMinute()); err != nil {
+		end, err := w.lastMinute(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if rows, err = w.pastMarket(ctx, m, end); err != nil {
 			return nil, err
 		}
 	}
@@ -107,13 +112,18 @@ func (w *work) whole(ctx context.Context) (*wholeMarket, error) {
 	return w.held, err
 }
 
-// lastMinute is the end of the last minute of the market that was served at the instant asked for: that of the coins, where these are at hand.
-func (w *work) lastMinute() int64 {
-	if w.then != nil {
-		return w.then.Time
+// lastMinute is the end of the last minute of the market that was served at the instant asked for: that of the coins, where these are at hand, or where it is asked what
+// one replica served.
+func (w *work) lastMinute(ctx context.Context) (int64, error) {
+	if w.then == nil && views.AnyReplica(ctx) {
+		last, _ := w.Catalog.SummaryServedAt(w.asOf)
+		return last, nil
 	}
-	last, _ := w.Catalog.SummaryServedAt(w.asOf)
-	return last
+	coins, err := w.coinsServed(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return coins.Time, nil
 }
 
 // wholeAt is the market of a minute that ended at a time.

@@ -67,7 +67,10 @@ func (w *work) row(ctx context.Context, coin *views.CatalogCoin) (*eventsv1.Mark
 		}
 		return coin.FoldedRow, nil
 	}
-	last := w.lastMinute()
+	last, err := w.lastMinute(ctx)
+	if err != nil {
+		return nil, err
+	}
 	// Most rows change each minute, so that the last minutes are read first.
 	for span, until := minute, last; until > last-int64(stateEvery)-minute; span *= 4 {
 		from := max(until-span+minute, last-int64(stateEvery))
