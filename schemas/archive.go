@@ -21,3 +21,7 @@ func BudgetTopics() (names []string) {
 	}
 	return names
 }
+
+// Irreplaceable reports whether the records of a topic stay in the archive whatever room there is: what sources and operators stated, which nothing
+// else can be made into again.
+func (t Topic) Irreplaceable() bool { return !t.Derived && t.Retention == 0 }

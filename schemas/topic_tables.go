@@ -16,8 +16,10 @@ type Table struct {
 	// KeptDays is how many days of log time the table keeps; 0 keeps all. What a source still gives is written again within a
 	// week, so the newest of each thing is always kept.
 	KeptDays int
-	// PartitionFormat is how the start of a row's time names its ClickHouse partition, of a table that does not keep all.
-	PartitionFormat string
+	// DroppedBy is the column of time by which the oldest rows are dropped where the disk budget is spent, DroppedIn how long the partitions are that
+	// are dropped at once: DroppedHourly or DroppedDaily. Empty for a table that is never cut back for want of room.
+	DroppedBy string
+	DroppedIn time.Duration
 	// Stated are the columns that a source states of a moment of the past, of a table in which a later statement about the same moment
 	// replaces an earlier one: if it is another one, the sink records a restatement. Nil for all other tables.
 	Stated []string
@@ -29,14 +31,21 @@ type Bound func(now, watermark int64) int64
 // Rebuilt reports whether a replay makes the table again.
 func (t Table) Rebuilt() bool { return t.CompleteFrom != nil }
 
-// byDay and byMonth keep a number of days, of a table that is partitioned so.
-func (t Table) byDay(days int) Table {
-	t.KeptDays, t.PartitionFormat = days, "2006-01-02"
+// keeping drops partitions whose rows are all older than a number of days.
+func (t Table) keeping(days int) Table {
+	t.KeptDays = days
 	return t
 }
 
-func (t Table) byMonth(days int) Table {
-	t.KeptDays, t.PartitionFormat = days, "200601"
+// How much time is dropped of a table at once.
+const (
+	DroppedHourly = time.Hour
+	DroppedDaily  = day
+)
+
+// droppedBy drops the oldest hours or days of a column of time where the disk budget is spent.
+func (t Table) droppedBy(column string, in time.Duration) Table {
+	t.DroppedBy, t.DroppedIn = column, in
 	return t
 }
 

@@ -135,10 +135,10 @@ var Topics = []Topic{
 		Holds:         "coins, supplies, stablecoins, TVL, currencies, sentiment; requests to sources; listings of venues; operators' overrides",
 		EmbeddedBytes: 192 * mebibyte, Archive: ArchiveKept, View: ViewReference,
 		Tables: []Table{
-			unordered("coins"), unordered("coin_events"), unordered("stablecoins").byMonth(90), unordered("protocols").byMonth(90),
-			unordered("chain_tvl").byMonth(90),
-			unordered("fear_greed").stating("value", "classification"), unordered("global_figures").byMonth(90),
-			unordered("coin_past").stating("market_cap", "volume_24h"), unordered("defi_past").stating("total_tvl"), unordered("fetches").byMonth(90),
+			unordered("coins"), unordered("coin_events"), unordered("stablecoins").keeping(90), unordered("protocols").keeping(90),
+			unordered("chain_tvl").keeping(90),
+			unordered("fear_greed").stating("value", "classification"), unordered("global_figures").keeping(90),
+			unordered("coin_past").stating("market_cap", "volume_24h"), unordered("defi_past").stating("total_tvl"), unordered("fetches").keeping(90),
 			// Rates of a day come of several sources: fixings has the last of all, fiat_rates those of each.
 			unordered("sources"), unordered("listings"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates").stating("rate"), filled("past_marks"),
 		},
@@ -155,7 +155,7 @@ var Topics = []Topic{
 		Writer: "producers", valid: validReference,
 		Holds:     "market figures of coins from sources",
 		Retention: 90 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 4 * mebibyte, Near: minutesNear, Archive: ArchiveKept, View: ViewReference,
-		Tables: []Table{unordered("coin_markets").byMonth(90)},
+		Tables: []Table{unordered("coin_markets").keeping(90).droppedBy("ingest_time", DroppedDaily)},
 	},
 	{
 		Name: TopicRatesRaw, Partitions: 1, Key: "source", New: record[eventsv1.ReferenceRecord],
@@ -177,7 +177,7 @@ var Topics = []Topic{
 		Holds:     "ticks with their coin and the exchange rate that was used",
 		Retention: 30 * day, EmbeddedBytes: 80 * mebibyte, NearBytes: 4 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
 		Derived: true, Logic: 1, View: ViewTicks,
-		Tables: []Table{unordered("ticks").byDay(7), filled("gaps").byMonth(90)},
+		Tables: []Table{unordered("ticks").keeping(7).droppedBy("ingest_time", DroppedHourly), filled("gaps").keeping(90)},
 	},
 	{
 		Name: TopicPrices, Partitions: 8, Key: "coin", New: record[eventsv1.PriceRecord],
@@ -187,7 +187,7 @@ var Topics = []Topic{
 		Derived: true, View: ViewPrices,
 		Logic: 3, // AggregateVersion 2, an unchanged price every PriceRepeat, and a pace that is not taken from before a leap
 		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
-		Tables: []Table{bySecond("prices").byDay(7), byMinute("prices_1m")},
+		Tables: []Table{bySecond("prices").keeping(7).droppedBy("time", DroppedHourly), byMinute("prices_1m").droppedBy("minute", DroppedDaily)},
 	},
 	{
 		Name: TopicCandles, Partitions: 8, Key: "coin", New: record[eventsv1.CandleRecord],
@@ -195,7 +195,7 @@ var Topics = []Topic{
 		Holds:         "closed one-minute candles, of the published price and of each venue",
 		EmbeddedBytes: 16 * mebibyte, NearBytes: mebibyte, Near: minutesNear, Archive: ArchiveKept, Derived: true, View: ViewCandles,
 		Logic:  4, // what those prices give, and the trades before a leap of the log's time that it is the time of
-		Tables: []Table{byClosed("candles_1m"), byClosed("venue_candles_1m").byMonth(90)},
+		Tables: []Table{byClosed("candles_1m"), byClosed("venue_candles_1m").keeping(90).droppedBy("start", DroppedDaily)},
 	},
 	{
 		Name: TopicMarkets, Partitions: 1, Key: "coin", New: record[eventsv1.MarketRecord],
@@ -211,7 +211,7 @@ var Topics = []Topic{
 		Retention: 30 * day, EmbeddedBytes: 96 * mebibyte, NearBytes: 4 * mebibyte, Near: minutesNear, Archive: ArchiveKept, Derived: true, Minutes: true, View: ViewRates,
 		Logic: 2, // an entry names the version of RateRule that made it
 		Tables: []Table{
-			bySecond("rates").byDay(30), bySecond("rates_now"), byHour("rates_1h").byMonth(1826), byDay("rates_1d").byMonth(1826),
+			bySecond("rates").keeping(30), bySecond("rates_now"), byHour("rates_1h").keeping(1826), byDay("rates_1d").keeping(1826),
 		},
 	},
 	{
@@ -252,8 +252,8 @@ var Topics = []Topic{
 		Writer: "query", valid: validServed,
 		Holds:     "how far each process that answers had read, for `asOf`",
 		Retention: 7 * day, EmbeddedBytes: 16 * mebibyte, NearBytes: 2 * mebibyte, Archive: ArchiveBudget, Clockless: true,
-		Tables: []Table{filled("served_prices").byDay(7), filled("served_minutes"), filled("served_topics"), filled("served_sources").byMonth(90),
-			filled("served_pegs").byDay(7), filled("served_candles").byDay(7), filled("served_figures").byDay(7), filled("served_series")},
+		Tables: []Table{filled("served_prices").keeping(7), filled("served_minutes"), filled("served_topics"), filled("served_sources").keeping(90),
+			filled("served_pegs").keeping(7), filled("served_candles").keeping(7), filled("served_figures").keeping(7), filled("served_series")},
 	},
 	{
 		Name: TopicRestatements, Partitions: 1, Key: "none", New: record[eventsv1.RestatementRecord],
@@ -278,7 +278,7 @@ var Topics = []Topic{
 }
 
 // deadTables are the tables of both topics of dead letters.
-var deadTables = []Table{filled("dead_letters").byMonth(90), filled("dead_retries")}
+var deadTables = []Table{filled("dead_letters").keeping(90), filled("dead_retries")}
 
 // byName are the rows of the table, to be found for every record that is read.
 var byName = func() map[string]*Topic {

@@ -100,8 +100,8 @@ func (c Config) ArchivePlace() string {
 // validate checks where the archive is to be.
 func (c ArchiveConfig) validate(f *Faults) {
 	f.oneOf("archive.enabled", c.Enabled, archiveAuto, "true", "false")
-	if b := c.Bytes; b < MinArchiveBytes {
-		f.add("archive.bytes", strconv.FormatInt(b, 10), "is too small for segments of all partitions", fmt.Sprintf("use %d (1 GiB) or more", MinArchiveBytes))
+	if b := c.Bytes; b != 0 && b < MinArchiveBytes {
+		f.add("archive.bytes", strconv.FormatInt(b, 10), "is too small for segments of all partitions", fmt.Sprintf("use %d (1 GiB) or more, or 0 for the default", MinArchiveBytes))
 	}
 	bucket := c.Bucket
 	if bucket == (BucketConfig{}) {

@@ -129,6 +129,9 @@ type RetentionConfig struct {
 	// PriceDays is how many days of prices ClickHouse keeps to the second, beside the last of each minute, which stays;
 	// 0: 1 day in the embedded engine, 7 in a server.
 	PriceDays int `koanf:"price_days"`
+	// DiskBytes is what the embedded log, its archive and the embedded tables may take on the disk together; 0: no such bound. Beyond it the
+	// oldest ticks are dropped, then the oldest prices to the second, then the oldest days of what is kept otherwise.
+	DiskBytes int64 `koanf:"disk_bytes"`
 	// ReserveBytes is how much of the data directory's disk is to stay free: below it ingest pauses. 0: 1 GiB or a
 	// twentieth of the disk, whichever is less.
 	ReserveBytes int64 `koanf:"reserve_bytes"`
@@ -144,7 +147,7 @@ type ArchiveConfig struct {
 	// Bucket is where the archive is instead of a directory, if it names one.
 	Bucket BucketConfig `koanf:"bucket"`
 	// Bytes bounds the archive: beyond it the oldest ticks and prices are deleted. What can be got nowhere again, as
-	// observations of sources and candles, is kept whatever its size.
+	// observations of sources and candles, is kept whatever its size. 0: retention.disk_bytes bounds it, or 20 GiB where that counts no archive.
 	Bytes int64 `koanf:"bytes"`
 }
 
@@ -273,8 +276,8 @@ func DefaultConfig() Config {
 		Sim:           SimConfig{Speed: 1, Seed: 1, Rate: 1500},
 		Kafka:         KafkaConfig{Listen: "127.0.0.1:9092", ReplicationFactor: -1},
 		ClickHouse:    ClickHouseConfig{Database: "marketlog", Listen: "127.0.0.1:8124"},
-		Retention:     RetentionConfig{LogBytes: tableBytes()},
-		Archive:       ArchiveConfig{Enabled: archiveAuto, Bytes: 20 << 30},
+		Retention:     RetentionConfig{LogBytes: tableBytes(), DiskBytes: 30_000_000_000},
+		Archive:       ArchiveConfig{Enabled: archiveAuto},
 		Lake:          LakeConfig{Datasets: []string{"trades", "prices", "candles_1m", "venue_candles_1m", "coverage"}, Format: "parquet", Days: 30},
 		Stream:        StreamConfig{RingBytes: 64 << 20},
 		Venues:        make(map[string]VenueConfig),
@@ -390,6 +393,7 @@ func (c Config) Validate() error {
 	if b := c.Retention.ReserveBytes; b != 0 && b < MinReserveBytes {
 		f.add("retention.reserve_bytes", strconv.FormatInt(b, 10), "is too small to write marks and gaps in", fmt.Sprintf("use %d (4 MiB) or more, or 0 for the default", MinReserveBytes))
 	}
+	c.validateDiskBudget(&f)
 	c.Archive.validate(&f)
 	c.Lake.validate(&f)
 	if c.Retention.LogBytes < MinLogBytes {

@@ -178,6 +178,10 @@ func TestFaultsNameKeyValueOriginAndRemedy(t *testing.T) {
 		{name: "a venue that has no history, for too long", file: "backfill: {sources: [kraken, upbit], seconds: 0}",
 			want: "backfill.sources = \"upbit\" (file FILE): has no history; use some of binance, \nbackfill.seconds = \"0\" (file FILE): is outside 1 to 3600"},
 		{name: "prices of the future", env: []string{"MARKETLOG_RETENTION_PRICE_DAYS=-1"}, want: `retention.price_days = "-1" (environment MARKETLOG_RETENTION_PRICE_DAYS): is outside 0 to 3650; use 0`},
+		{name: "a small disk", env: []string{"MARKETLOG_RETENTION_DISK_BYTES=3000000000"},
+			want: `retention.disk_bytes = "3000000000" (environment MARKETLOG_RETENTION_DISK_BYTES): is too small for the log (retention.log_bytes), archive and tables; use 3917479936 or more, or 0`},
+		{name: "an archive that is larger than the disk", file: "archive: {bytes: 40000000000}",
+			want: `archive.bytes = "40000000000" (file FILE): is more than retention.disk_bytes, which counts the archive; raise retention.disk_bytes`},
 		{name: "no such scheme", file: "venues: {okx: {ws_url: 'https://me:hunter2@h/'}}", want: `venues.okx.ws_url = "https://%2A%2A%2A%2A%2A%2A@h/" (file FILE): is not such a URL; use ws:// or wss://`},
 	}
 	for _, test := range tests {

@@ -161,12 +161,18 @@ func (c Config) reserveOf(space Space) int64 {
 // Lacks is how many bytes the disk that a directory is on lacks, which may be another one than the guard's, to be as free as
 // ingest needs it to go on; 0 if it has them. What may be given up is given up for that before anything is paused.
 func (g *Guard) Lacks(dir string) (int64, error) {
+	room, err := g.Room(dir)
+	return max(0, -room), err
+}
+
+// Room is how many bytes the disk that a directory is on has beyond what ingest needs it to have free; less than 0 where it lacks some.
+func (g *Guard) Room(dir string) (int64, error) {
 	space, err := g.cfg.Space(dir)
 	if err != nil {
 		return 0, err
 	}
 	reserve := g.cfg.reserveOf(space)
-	return max(0, reserve+reserve/4-space.Free), nil
+	return space.Free - reserve - reserve/4, nil
 }
 
 // resumes is how much must be free for ingest to go on, the reserve file made.

@@ -154,6 +154,11 @@ func (l *Lake) next(ctx context.Context, have *map[lakeDay]bool) (newest lakeDay
 			continue
 		}
 		due := l.due(dataset, midnight, until, since, *have)
+		if newest := until.UTC().Truncate(day).AddDate(0, 0, -1); newest.Before(since) && !(*have)[lakeDay{dataset, newest}] {
+			l.failed(dataset, fmt.Errorf("the tables have %s since %s only, and not all of %s: its oldest hours were dropped to stay within the disk budget; raise retention.disk_bytes",
+				dataset, since.Format(time.RFC3339), newest.Format(time.DateOnly)))
+			continue
+		}
 		if len(due) > 0 && (!ok || due[0].After(newest.day)) {
 			newest, ok = lakeDay{dataset, due[0]}, true
 		}
@@ -333,7 +338,8 @@ func (l *lakeTables) finished(ctx context.Context, dataset string) (until, since
 	if _, until, err = l.Exporter.position(ctx, d); err != nil {
 		return until, since, err
 	}
-	return until, l.Exporter.Store.KeptSince(d.expires, until), nil
+	since, err = l.Exporter.Store.KeptSince(ctx, d.expires, until)
+	return until, since, err
 }
 
 func (l *lakeTables) exported() (map[lakeDay]bool, error) {

@@ -149,14 +149,14 @@ func (in *Instance) PruneArchive(ctx context.Context) error {
 			return err
 		}
 	}
-	if known := in.archiving.size(); lacks == 0 && known < in.Config.Archive.Bytes/10*9 {
+	if known := in.archiving.size(); lacks == 0 && known < in.Config.ArchiveBound()/10*9 {
 		return nil // a large archive takes a while to be listed
 	}
 	size, err := archive.Size(ctx, in.archive)
 	if err != nil {
 		return err
 	}
-	limit := min(in.Config.Archive.Bytes, size-lacks)
+	limit := min(in.Config.ArchiveBound(), size-lacks)
 	if size <= limit {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (in *Instance) PruneArchive(ctx context.Context) error {
 	in.archiving.pruned(deleted)
 	if n := len(deleted); n > 0 {
 		in.Log.Info("the archive reached its bound: its oldest segments were deleted", "segments", n,
-			"up_to", time.UnixMilli(deleted[n-1].MaxTime).UTC(), "bound_bytes", in.Config.Archive.Bytes, "disk_lacks_bytes", lacks)
+			"up_to", time.UnixMilli(deleted[n-1].MaxTime).UTC(), "bound_bytes", in.Config.ArchiveBound(), "disk_lacks_bytes", lacks)
 	}
 	return err
 }

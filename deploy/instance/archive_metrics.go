@@ -36,7 +36,7 @@ func (s *archiveState) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
 		}
 	}
-	out <- prometheus.MustNewConstMetric(archiveLimit, prometheus.GaugeValue, float64(s.in.Config.Archive.Bytes))
+	out <- prometheus.MustNewConstMetric(archiveLimit, prometheus.GaugeValue, float64(s.in.Config.ArchiveBound()))
 	out <- prometheus.MustNewConstMetric(archiveFailing, prometheus.GaugeValue, metrics.Truth(s.failing != nil))
 	out <- prometheus.MustNewConstMetric(archiveFailures, prometheus.CounterValue, float64(s.failures))
 }

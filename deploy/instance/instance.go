@@ -16,6 +16,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/diskbudget"
 	"github.com/marketlog/marketlog/deploy/diskguard"
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/deploy/embedded/engine"
@@ -65,6 +66,8 @@ type Instance struct {
 	// Disk pauses ingest before the disk is full, pauses remembers what it paused.
 	Disk   *diskguard.Guard
 	Pauses *Pauses
+	// Budget keeps the log, its archive and the tables within what they may take on the disk; nil: nothing of them is embedded, or that is unbounded.
+	Budget *diskbudget.Budget
 	// Exports order exports: one runs at a time. Lake is what exports finished days by itself, where it does so here.
 	Exports export.Turns
 	Lake    atomic.Pointer[export.Lake]
@@ -146,6 +149,7 @@ func NewInstance(cfg config.Config, dir *admin.DataDir, log *slog.Logger) (*Inst
 		in.archiving = newArchiveState(in)
 	}
 	in.guardDisk()
+	in.openBudget()
 	in.measure()
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return in, nil

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -82,4 +83,18 @@ func (in *Instance) RedisOptions(addrs []string) (*redis.UniversalOptions, error
 	}
 	options.TLSConfig, err = config.ClientTLS("redis.tls", in.Config.Redis.TLS)
 	return options, err
+}
+
+// lostTables is what the tables lack, in words; empty: nothing. Safe for concurrent use.
+type lostTables struct{ what atomic.Pointer[string] }
+
+// Set notes what they lack from now on.
+func (l *lostTables) Set(what string) { l.what.Store(&what) }
+
+// Waiting is what was noted last.
+func (l *lostTables) Waiting() string {
+	if what := l.what.Load(); what != nil {
+		return *what
+	}
+	return ""
 }

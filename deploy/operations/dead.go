@@ -105,6 +105,8 @@ type deadRetry struct {
 	store   *history.Store
 	client  *kgo.Client
 	markets map[string]*retriedMarkets
+	// ticksSince is since when the table of ticks has all.
+	ticksSince time.Time
 }
 
 // retriedMarkets are those of a venue.
@@ -124,6 +126,9 @@ type retriedLetter struct {
 
 func (r *deadRetry) run(ctx context.Context) (err error) {
 	if r.store, err = r.in.History(ctx); err != nil {
+		return err
+	}
+	if r.ticksSince, err = r.store.KeptSince(ctx, "ticks", r.now); err != nil {
 		return err
 	}
 	if r.client, err = r.in.Stream.NewProducer(); err != nil {
@@ -214,8 +219,8 @@ func (r *deadRetry) read(ctx context.Context, offset int64, l *eventsv1.DeadLett
 	switch age := r.now.Sub(letter.IngestTime); {
 	case age < refusalMemory:
 		return end(outcomeRecent, fmt.Sprintf("younger than %s; try again then", refusalMemory))
-	case letter.IngestTime.Before(r.store.KeptSince("ticks", r.now)):
-		return end(outcomeExpired, "ticks of that day are no longer in the view")
+	case letter.IngestTime.Before(r.ticksSince):
+		return end(outcomeExpired, "ticks of that time are no longer in the view")
 	}
 	var ticks []*eventsv1.RawRecord
 	var err error

@@ -83,6 +83,15 @@ func tablesVerbs(in *instance.Instance) []admin.Command {
 			}
 			return emit(CheckedTables{Parts: parts})
 		}},
+		{Name: "disk.budget", Run: func(_ context.Context, _ json.RawMessage, emit func(any) error) error {
+			if in.Budget == nil {
+				return nil
+			}
+			if status, known := in.Budget.Status(); known {
+				return emit(status)
+			}
+			return nil
+		}},
 		{Name: "tables.growth", Run: func(ctx context.Context, _ json.RawMessage, emit func(any) error) error {
 			store, err := in.History(ctx)
 			if err != nil {

@@ -183,6 +183,9 @@ func buildStages(ctx context.Context, in *instance.Instance, role string, at Por
 		if err != nil {
 			return nil, err
 		}
+		if in.Budget != nil && part.role == map[string]string{"run": "process", "engine": "engine"}[role] {
+			roles = append(roles, budgetRole(in))
+		}
 		stages = append(stages, supervise.Stage{Name: part.role, Roles: roles})
 	}
 	if own != nil {
@@ -272,8 +275,15 @@ func printStart(out io.Writer, in *instance.Instance, role string, info admin.Ru
 	line("Redis", strings.Join(info.Redis, ","))
 	line("ClickHouse", strings.Join(in.Config.ClickHouse.Addr, ","))
 	line("data", in.Dir.Path())
-	if in.Archived != nil {
-		line("archive", fmt.Sprintf("%s, of ticks and prices the newest %.1f GiB", in.Config.ArchivePlace(), float64(in.Config.Archive.Bytes)/(1<<30)))
+	switch bound := in.Config.Archive.Bytes; {
+	case in.Archived == nil:
+	case bound == 0 && in.Config.ArchiveInBudget():
+		line("archive", in.Config.ArchivePlace())
+	default:
+		line("archive", fmt.Sprintf("%s, of ticks and prices the newest %.1f GiB", in.Config.ArchivePlace(), float64(in.Config.ArchiveBound())/(1<<30)))
+	}
+	if in.Budget != nil {
+		line("disk budget", fmt.Sprintf("%.1f GB for log, archive and tables (retention.disk_bytes)", float64(in.Budget.Limit)/1e9))
 	}
 	if key != "" {
 		line("API key", key+"  (plan pro; it is not shown again)")

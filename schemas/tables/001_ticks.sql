@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS ticks
     version       UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-PARTITION BY day
+PARTITION BY (day, toStartOfHour(ingest_time))
 ORDER BY (coin_id, venue, symbol, kind, day, event_time, event_id);
 
 -- +goose Down

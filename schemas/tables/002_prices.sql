@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS prices
     version       UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-PARTITION BY toDate(time)
+PARTITION BY toStartOfHour(time)
 ORDER BY (coin_id, time);
 
 -- +goose Down

@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS venue_candles_1m
     version       UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-PARTITION BY toYYYYMM(start)
+PARTITION BY toDate(start)
 ORDER BY (venue, symbol, start);
 
 -- +goose Down

@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS prices_1m
     version       UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-PARTITION BY toYYYYMM(minute)
+PARTITION BY toDate(minute)
 ORDER BY (coin_id, minute);
 
 -- +goose Down

@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS coin_markets
     version       UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-PARTITION BY toYYYYMM(ingest_time)
+PARTITION BY toDate(ingest_time)
 ORDER BY (source, source_id, ingest_time);
 
 -- +goose Down

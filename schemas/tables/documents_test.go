@@ -79,7 +79,8 @@ func TestDocumentsOfSQLAreUpToDate(t *testing.T) {
 func viewsTable(list []tables.View) string {
 	var b strings.Builder
 	b.WriteString("Each column has a comment with its unit and meaning: `DESCRIBE` shows them, and [views.md](views.md) lists all. Prices are in USD, times in UTC, money that\n" +
-		"must be exact is also given as text with all its digits.\n\n| View | Its rows |\n|---|---|\n")
+		"must be exact is also given as text with all its digits. How long rows are kept is the most: an instance with a [disk budget](operations.md#retention) drops\n" +
+		"the oldest ticks and prices, and views of them, earlier.\n\n| View | Its rows |\n|---|---|\n")
 	for _, v := range list {
 		fmt.Fprintf(&b, "| [`%s`](views.md#%s) | %s |\n", v.Name, v.Name, cell(v.Comment))
 	}

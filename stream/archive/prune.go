@@ -22,24 +22,10 @@ func Excess(ctx context.Context, store Store, limit int64, topics ...string) ([]
 	if err != nil || size <= limit {
 		return nil, err
 	}
-	partitions, err := Partitions(ctx, store)
+	oldest, err := Oldest(ctx, store, topics...)
 	if err != nil {
 		return nil, err
 	}
-	var oldest []Segment
-	for _, p := range partitions {
-		if !slices.Contains(topics, p.Topic) {
-			continue
-		}
-		catalog, err := Load(ctx, store, p)
-		if err != nil {
-			return nil, err
-		}
-		if n := len(catalog.Segments); n > 1 { // the last one holds the position of the partition
-			oldest = append(oldest, catalog.Segments[:n-1]...)
-		}
-	}
-	slices.SortStableFunc(oldest, func(a, b Segment) int { return cmp.Compare(a.MaxTime, b.MaxTime) })
 	for i, s := range oldest {
 		if size <= limit {
 			return oldest[:i], nil
@@ -49,17 +35,44 @@ func Excess(ctx context.Context, store Store, limit int64, topics ...string) ([]
 	return oldest, nil
 }
 
+// Oldest are the segments of the given topics, oldest first, but the last of each partition, which holds its position.
+func Oldest(ctx context.Context, store Store, topics ...string) (oldest []Segment, err error) {
+	partitions, err := Partitions(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range partitions {
+		if !slices.Contains(topics, p.Topic) {
+			continue
+		}
+		catalog, err := Load(ctx, store, p)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(catalog.Segments); n > 1 {
+			oldest = append(oldest, catalog.Segments[:n-1]...)
+		}
+	}
+	slices.SortStableFunc(oldest, func(a, b Segment) int { return cmp.Compare(a.MaxTime, b.MaxTime) })
+	return oldest, nil
+}
+
 // Prune deletes what Excess names, and returns what it deleted.
 func Prune(ctx context.Context, store Store, limit int64, topics ...string) ([]Segment, error) {
 	excess, err := Excess(ctx, store, limit, topics...)
 	if err != nil {
 		return nil, err
 	}
-	for i, s := range excess {
+	return Delete(ctx, store, excess)
+}
+
+// Delete deletes segments, of each partition the oldest first, and returns those that it deleted.
+func Delete(ctx context.Context, store Store, segments []Segment) ([]Segment, error) {
+	for i, s := range segments {
 		// The sidecar goes first: a segment without its file would be damage.
 		if err := cmp.Or(store.Delete(ctx, s.SidecarName()), store.Delete(ctx, s.Data)); err != nil {
-			return excess[:i], err
+			return segments[:i], err
 		}
 	}
-	return excess, nil
+	return segments, nil
 }

@@ -46,7 +46,8 @@ func (s *Store) send(ctx context.Context, statement string, rows io.Reader) (io.
 		"async_insert": {"0"},
 		// Without it a block is written as it is; with it, replaced by its own rules first, which FINAL
 		// and merges do anyway. It would double the cost of an insert.
-		"optimize_on_insert": {"0"},
+		"optimize_on_insert":              {"0"},
+		"max_partitions_per_insert_block": {strconv.Itoa(maxPartitions)},
 	}
 	addr, scheme := cmp.Or(s.cfg.Addr, "embedded"), "http"
 	if s.cfg.TLS != nil {

@@ -85,6 +85,10 @@ func (s *Store) Conn() driver.Conn { return s.conn }
 // Database is where the tables are.
 func (s *Store) Database() string { return s.cfg.Database }
 
+// maxPartitions is how many partitions the rows of one insert may be of: of a log in which hours pass from record to record, those of a batch
+// are of more than the hundred that ClickHouse allows by default.
+const maxPartitions = 10_000
+
 func (c Config) options(database string) *clickhouse.Options {
 	opts := &clickhouse.Options{
 		Protocol:     clickhouse.HTTP,
@@ -94,7 +98,7 @@ func (c Config) options(database string) *clickhouse.Options {
 		ReadTimeout:  5 * time.Minute,
 		MaxOpenConns: c.Connections,
 		MaxIdleConns: c.Connections,
-		Settings:     clickhouse.Settings{"async_insert": 0},
+		Settings:     clickhouse.Settings{"async_insert": 0, "max_partitions_per_insert_block": maxPartitions},
 		TLS:          c.TLS,
 	}
 	if c.Transport != nil {

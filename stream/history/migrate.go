@@ -66,6 +66,9 @@ func (s *Store) Migrate(ctx context.Context) ([]Migration, error) {
 	if err != nil {
 		return made, fmt.Errorf("migrating: %w", Unavailable(err))
 	}
+	if err := s.repartition(ctx); err != nil {
+		return made, err
+	}
 	return made, s.createViews(ctx)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -16,7 +17,7 @@ type Part struct {
 	Table string `json:"table"`
 	// ID is the table's: one that a replay has put in its place is another.
 	ID string `json:"id"`
-	// Partition names the partition: a day or a month in most tables.
+	// Partition names the partition: an hour, a day or a month in most tables.
 	Partition string `json:"partition"`
 	// Min and Max are the blocks in it: a part that it was merged into has all of them.
 	Min  int64  `json:"min"`
@@ -24,15 +25,22 @@ type Part struct {
 	Rows uint64 `json:"rows"`
 }
 
-// Span is the time that the rows of a part are of, as far as its partition says: a day, a month or a year. From is zero and
-// to far ahead where the table has no partitions by time.
-func (p Part) Span() (from, to time.Time) {
+// Span is the time that the rows of a part are of, as far as its partition says: an hour, a day, a month or a year. From is
+// zero and to far ahead where the table has no partitions by time.
+func (p Part) Span() (from, to time.Time) { return partitionSpan(p.Partition) }
+
+// partitionSpan is the time that a partition names, of several the last one, which is the shortest.
+func partitionSpan(name string) (from, to time.Time) {
+	if parts := strings.Split(name, "'"); len(parts) > 2 { // such as ('2026-11-24','2026-11-24 13:00:00')
+		name = parts[len(parts)-2]
+	}
 	for _, by := range []struct {
 		format              string
 		years, months, days int
-	}{{"2006-01-02", 0, 0, 1}, {"200601", 0, 1, 0}, {"2006", 1, 0, 0}} {
-		if start, err := time.Parse(by.format, p.Partition); err == nil {
-			return start, start.AddDate(by.years, by.months, by.days)
+		hours               time.Duration
+	}{{time.DateTime, 0, 0, 0, time.Hour}, {time.DateOnly, 0, 0, 1, 0}, {"200601", 0, 1, 0, 0}, {"2006", 1, 0, 0, 0}} {
+		if start, err := time.Parse(by.format, name); err == nil {
+			return start, start.AddDate(by.years, by.months, by.days).Add(by.hours)
 		}
 	}
 	return time.Time{}, time.Unix(math.MaxInt64/int64(time.Second), 0)
@@ -67,15 +75,18 @@ func (s *Store) LostParts(ctx context.Context, known []Part, at time.Time) (lost
 	if err != nil {
 		return nil, fmt.Errorf("listing the tables: %w", err)
 	}
-	oldest := map[string]string{}
-	for _, k := range s.kept() {
-		oldest[k.Name] = at.UTC().AddDate(0, 0, -k.KeptDays).Format(k.PartitionFormat)
+	since := map[string]time.Time{}
+	for _, t := range slices.Concat(s.kept(), droppable()) {
+		if since[t.Name], err = s.KeptSince(ctx, t.Name, at); err != nil {
+			return nil, err
+		}
 	}
+	end := func(p Part) time.Time { _, to := p.Span(); return to }
 	for _, k := range known {
 		covers := func(p Part) bool {
 			return p.ID == k.ID && p.Partition == k.Partition && p.Min <= k.Min && p.Max >= k.Max
 		}
-		if !slices.Contains(tables, table{k.Table, k.ID}) || k.Partition < oldest[k.Table] || slices.ContainsFunc(now, covers) {
+		if !slices.Contains(tables, table{k.Table, k.ID}) || !end(k).After(since[k.Table]) || slices.ContainsFunc(now, covers) {
 			continue
 		}
 		lost = append(lost, k)

@@ -65,9 +65,12 @@ func TestPricesOfASpanComeBySecondAndOnce(t *testing.T) {
 	if got, err := read.From(store).OldestPrice(t.Context(), time.Unix(first, 0).AddDate(0, 0, 30)); err != nil || got != first {
 		t.Errorf("a month later the oldest price is %d, %v, want %d", got, err, first)
 	}
-	kept := store.KeptSince("prices", time.Unix(first, 0)).Unix()
-	if got, err := read.From(store).OldestPrice(t.Context(), time.Unix(first, 0)); err != nil || got != kept || kept >= first {
-		t.Errorf("all is kept from %d on, %v, want %d", got, err, kept)
+	kept, err := store.KeptSince(t.Context(), "prices", time.Unix(first, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read.From(store).OldestPrice(t.Context(), time.Unix(first, 0)); err != nil || got != kept.Unix() || got >= first {
+		t.Errorf("all is kept from %d on, %v, want %d", got, err, kept.Unix())
 	}
 	before, err := read.From(store).PricesView(t.Context())
 	if err != nil || before == "" {

@@ -11,6 +11,9 @@ import (
 // ReplayTables means the tables that replays are building, in sizes.
 const ReplayTables = "replay"
 
+// replayPattern is what their names end with.
+const replayPattern = "_replay[0-9]+$"
+
 // TableSize is what one table takes.
 type TableSize struct {
 	// Table is its name, or ReplayTables.
@@ -30,7 +33,7 @@ type Sizes struct {
 func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 	var sizes Sizes
 	var err error
-	sizes.Tables, err = Select(ctx, s, `SELECT if(match(table, '_replay[0-9]+$'), '`+ReplayTables+`', table) AS name,
+	sizes.Tables, err = Select(ctx, s, `SELECT if(match(table, '`+replayPattern+`'), '`+ReplayTables+`', table) AS name,
 			sum(bytes_on_disk), sum(rows), count()
 		FROM system.parts WHERE database = ? AND active GROUP BY name ORDER BY name`, []any{s.cfg.Database},
 		func(rows driver.Rows) (t TableSize, err error) {
@@ -84,13 +87,13 @@ func (s *Store) Growth(ctx context.Context) ([]Growth, error) {
 	}
 	var all []Growth
 	for _, of := range []struct{ table, time string }{{"ticks", "ingest_time"}, {"prices", "time"}} {
-		newest := "SELECT max(" + of.time + ") FROM " + of.table + " WHERE _partition_id = (SELECT max(_partition_id) FROM " + of.table + ")"
+		newest := "SELECT max(" + of.time + ") FROM " + of.table
 		type window struct {
 			rows        uint64
 			first, last time.Time
 		}
 		found, err := Select(ctx, s, "SELECT count(), min("+of.time+"), max("+of.time+") FROM "+of.table+
-			" WHERE _partition_id = (SELECT max(_partition_id) FROM "+of.table+") AND "+of.time+" > ("+newest+") - toIntervalSecond(?)",
+			" WHERE "+of.time+" > ("+newest+") - toIntervalSecond(?)",
 			[]any{int(growthSpan.Seconds())},
 			func(rows driver.Rows) (w window, err error) { return w, rows.Scan(&w.rows, &w.first, &w.last) })
 		if err != nil {
@@ -105,4 +108,54 @@ func (s *Store) Growth(ctx context.Context) ([]Growth, error) {
 		}
 	}
 	return all, nil
+}
+
+// Droppable is a partition of a table that may be dropped for want of room.
+type Droppable struct {
+	Table string
+	// Until is when the newest row of it may be of.
+	Until time.Time
+	Bytes uint64
+}
+
+// Droppable lists the partitions that may be dropped for want of room, by table, oldest first. While a replay compares tables none may be.
+func (s *Store) Droppable(ctx context.Context) ([]Droppable, error) {
+	if replaying, err := s.Replaying(ctx); replaying || err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range droppable() {
+		names = append(names, t.Name)
+	}
+	found, err := Select(ctx, s, `SELECT table, partition, sum(bytes_on_disk) FROM system.parts WHERE database = ? AND table IN (?) AND active AND rows > 0
+		GROUP BY table, partition, partition_id ORDER BY table, partition_id`, []any{s.cfg.Database, names},
+		func(rows driver.Rows) (d Droppable, err error) {
+			var partition string
+			err = rows.Scan(&d.Table, &partition, &d.Bytes)
+			_, d.Until = partitionSpan(partition)
+			return d, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("listing the partitions that may be dropped: %w", err)
+	}
+	return found, nil
+}
+
+// Replaying reports whether a replay is building tables, or left some that it will go on with.
+func (s *Store) Replaying(ctx context.Context) (bool, error) {
+	var tables uint64
+	err := s.conn.QueryRow(ctx, "SELECT count() FROM system.tables WHERE database = ? AND match(name, '"+replayPattern+"')", s.cfg.Database).Scan(&tables)
+	if err != nil {
+		return false, fmt.Errorf("looking for tables of replays: %w", Unavailable(err))
+	}
+	return tables > 0, nil
+}
+
+// ReplayBytes is what the tables that replays are building take on the disk.
+func (s *Store) ReplayBytes(ctx context.Context) (bytes int64, err error) {
+	err = s.conn.QueryRow(ctx, "SELECT toInt64(sum(bytes_on_disk)) FROM system.parts WHERE database = ? AND match(table, '"+replayPattern+"')", s.cfg.Database).Scan(&bytes)
+	if err != nil {
+		return 0, fmt.Errorf("measuring the tables of replays: %w", Unavailable(err))
+	}
+	return bytes, nil
 }

@@ -27,7 +27,7 @@ archive.bytes. The other topics, and the newest segment of each partition, are k
 				return err
 			}
 			if !cmd.Flags().Changed("bytes") {
-				limit = cfg.Archive.Bytes
+				limit = cfg.ArchiveBound()
 			}
 			if limit < 0 {
 				return fmt.Errorf("--bytes %d is negative; use 0 or more", limit)

@@ -18,7 +18,7 @@ func examineArchive(ctx context.Context, cfg config.Config) (found []Finding) {
 	if !cfg.Archives() {
 		return nil
 	}
-	bound := cfg.Archive.Bytes
+	bound := cfg.ArchiveBound()
 	store, err := cfg.OpenArchive()
 	if errors.Is(err, fs.ErrNotExist) {
 		return append(found, Finding{"archive", "ok", "nothing is archived yet in " + cfg.ArchivePlace(), ""})
@@ -45,6 +45,9 @@ func examineArchive(ctx context.Context, cfg config.Config) (found []Finding) {
 	}
 	if err != nil {
 		return append(found, Finding{"archive", "failed", err.Error(), ""})
+	}
+	if cfg.ArchiveInBudget() && cfg.Archive.Bytes == 0 { // what it may take is the disk budget's to say
+		return append(found, Finding{"archive", "ok", fmt.Sprintf("%d segments, %.1f GiB in %s", segments, float64(bytes)/(1<<30), cfg.ArchivePlace()), ""})
 	}
 	text := fmt.Sprintf("%d segments, %.1f of %.1f GiB in %s", segments, float64(bytes)/(1<<30), float64(bound)/(1<<30), cfg.ArchivePlace())
 	var disk unix.Statfs_t

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/marketlog/marketlog/deploy/diskbudget"
 	"github.com/marketlog/marketlog/deploy/export"
 	"github.com/marketlog/marketlog/stream/history"
 )
@@ -29,7 +30,7 @@ func TestDoctorShowsWhatTheTablesWillTake(t *testing.T) {
 		{Table: "ticks", BytesPerDay: 10e9, Kept: 7, Bytes: 4e9}, {Table: "prices", BytesPerDay: 9e9, Kept: 1, Bytes: 18e9},
 	}
 	for free, want := range map[int64]string{80e9: "ok", 75e9: "warning"} { // 76 GB of ticks are to come, and no prices
-		f := judgeGrowth(growth, free)
+		f := judgeGrowth(growth, nil, free)
 		if len(f) != 1 || f[0].Verdict != want || (f[0].Remedy != "") != (want == "warning") {
 			t.Errorf("with %d bytes free: got %v, want %s", free, f, want)
 		}
@@ -39,8 +40,34 @@ func TestDoctorShowsWhatTheTablesWillTake(t *testing.T) {
 			}
 		}
 	}
-	if f := judgeGrowth(growth, 75e9); !strings.Contains(f[0].Remedy, "1.0 GB more") {
+	if f := judgeGrowth(growth, nil, 75e9); !strings.Contains(f[0].Remedy, "1.0 GB more") {
 		t.Errorf("the remedy is %q, want 1.0 GB more", f[0].Remedy)
+	}
+	budget := []diskbudget.Status{{LimitBytes: 30e9}}
+	if f := judgeGrowth(growth, budget, 1e9); f[0].Verdict != "ok" || !strings.Contains(f[0].Message, "the disk budget bounds them") {
+		t.Errorf("within a budget: got %v", f)
+	}
+}
+
+// The budget is a fault if nothing is left to be dropped, and a warning if the disk has no room for the rest of it.
+func TestDoctorShowsTheDiskBudget(t *testing.T) {
+	used := map[string]int64{"log": 1e9, "archive": 8e9, "tables": 11e9}
+	for _, c := range []struct {
+		lacking, free int64
+		verdict, says string
+	}{
+		{0, 11e9, "ok", ""},
+		{0, 10e9, "ok", ""},
+		{0, 5e9, "warning", "the oldest is dropped earlier"},
+		{1, 11e9, "failed", "raise retention.disk_bytes"},
+	} {
+		f := judgeBudget(diskbudget.Status{LimitBytes: 30e9, UsedBytes: used, LackingBytes: c.lacking}, c.free)
+		if f.Verdict != c.verdict || !strings.Contains(f.Remedy, c.says) || (f.Remedy == "") != (c.says == "") {
+			t.Errorf("%+v: got %+v", c, f)
+		}
+		if want := "20.0 GB of 30.0 GB are used: archive 8.0 GB, log 1.0 GB, tables 11.0 GB"; !strings.HasPrefix(f.Message, want) {
+			t.Errorf("%+v: got %q, want %q", c, f.Message, want)
+		}
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/config"
+	"github.com/marketlog/marketlog/deploy/diskbudget"
 	"github.com/marketlog/marketlog/deploy/embedded"
 	"github.com/marketlog/marketlog/deploy/instance"
 	"github.com/marketlog/marketlog/deploy/operations"
@@ -124,34 +127,49 @@ func examineGrowth(ctx context.Context, cfg config.Config, info admin.RunInfo) [
 	}
 	ctx, cancel := context.WithTimeout(ctx, growthLimit)
 	defer cancel()
-	var growth []history.Growth
-	err := admin.CallRunning(ctx, info.Admin, admin.Command{Name: "tables.growth"}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
-		var line history.Growth
-		if err := json.Unmarshal(raw, &line); err != nil {
-			return fmt.Errorf("reading how fast the tables grow: %w", err)
-		}
-		growth = append(growth, line)
-		return nil
-	})
+	growth, err := answers[history.Growth](ctx, info, "tables.growth")
 	if err != nil {
-		return []Finding{{"growth", "failed", err.Error(), ""}}
+		return []Finding{{"growth", "failed", "reading how fast the tables grow: " + err.Error(), ""}}
+	}
+	budgets, err := answers[diskbudget.Status](ctx, info, "disk.budget")
+	if err != nil {
+		return []Finding{{"disk budget", "failed", "reading how much of the disk budget is used: " + err.Error(), ""}}
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(cfg.DataDir, &disk); err != nil {
 		return []Finding{{"growth", "failed", "measuring the disk of " + cfg.DataDir + ": " + err.Error(), ""}}
 	}
-	return judgeGrowth(growth, int64(disk.Bavail)*int64(disk.Bsize))
+	free := int64(disk.Bavail) * int64(disk.Bsize)
+	found := judgeGrowth(growth, budgets, free)
+	for _, b := range budgets {
+		found = append(found, judgeBudget(b, free))
+	}
+	return found
+}
+
+// answers are the lines of a command of a running instance.
+func answers[T any](ctx context.Context, info admin.RunInfo, command string) (all []T, err error) {
+	err = admin.CallRunning(ctx, info.Admin, admin.Command{Name: command}, admin.Start, struct{}{}, func(raw json.RawMessage) error {
+		var line T
+		if err := json.Unmarshal(raw, &line); err != nil {
+			return err
+		}
+		all = append(all, line)
+		return nil
+	})
+	return all, err
 }
 
 // growthLimit bounds the counting of the last minutes' rows.
 const growthLimit = time.Minute
 
-// judgeGrowth reports what the tables grow to before the oldest day is dropped, and whether as much is free.
-func judgeGrowth(growth []history.Growth, free int64) []Finding {
+func gigabytes(bytes float64) string { return fmt.Sprintf("%.1f GB", bytes/1e9) }
+
+// judgeGrowth reports what the tables grow to before the oldest day is dropped, and whether as much is free, where no budget bounds them.
+func judgeGrowth(growth []history.Growth, budgets []diskbudget.Status, free int64) []Finding {
 	if len(growth) == 0 {
 		return []Finding{{"growth", "ok", "not known yet: there is less than a minute of ticks or prices", ""}}
 	}
-	gigabytes := func(bytes float64) string { return fmt.Sprintf("%.1f GB", bytes/1e9) }
 	var texts []string
 	var lacking float64 // beside what is there
 	for _, g := range growth {
@@ -161,10 +179,32 @@ func judgeGrowth(growth []history.Growth, free int64) []Finding {
 		lacking += max(0, full-float64(g.Bytes))
 	}
 	f := Finding{"growth", "ok", "by the rate of the last minutes " + strings.Join(texts, "; ") + "; free are " + gigabytes(float64(free)), ""}
-	if lacking > float64(free) {
+	switch {
+	case len(budgets) > 0:
+		f.Message += "; the disk budget bounds them"
+	case lacking > float64(free):
 		f.Verdict = "warning"
 		f.Remedy = "ingest will pause when the disk is nearly full: give it " + gigabytes(lacking-float64(free)) +
-			" more, subscribe to fewer markets (venues.NAME.symbols), or lower retention.price_days"
+			" more, subscribe to fewer markets (venues.NAME.symbols), or set retention.disk_bytes"
 	}
 	return []Finding{f}
+}
+
+// judgeBudget reports how much of the disk budget is used, whether the rest of it is free, and whether there is anything left to be dropped.
+func judgeBudget(b diskbudget.Status, free int64) Finding {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(b.UsedBytes)) {
+		parts = append(parts, name+" "+gigabytes(float64(b.UsedBytes[name])))
+	}
+	f := Finding{"disk budget", "ok", fmt.Sprintf("%s of %s are used: %s", gigabytes(float64(b.Sum())), gigabytes(float64(b.LimitBytes)), strings.Join(parts, ", ")), ""}
+	switch rest := b.LimitBytes - b.Sum(); {
+	case b.LackingBytes > 0:
+		f.Verdict = "failed"
+		f.Remedy = "what may be dropped was: give the disk more room, raise retention.disk_bytes, or subscribe to fewer markets (venues.NAME.symbols)"
+	case rest > free:
+		f.Verdict = "warning"
+		f.Message += "; only " + gigabytes(float64(free)) + " are free"
+		f.Remedy = "the oldest is dropped earlier than retention.disk_bytes states, when the disk is nearly full: free some"
+	}
+	return f
 }

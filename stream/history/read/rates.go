@@ -258,7 +258,11 @@ func (r Reader) RatesSince(ctx context.Context, q RateQuery) (time.Time, error) 
 		live := ""
 		if !q.Written.IsZero() {
 			live = " AND time <= ? AND heard >= ?"
-			args = append(args, q.Written, r.store.KeptSince("rates", q.Written))
+			since, err := r.store.KeptSince(ctx, "rates", q.Written)
+			if err != nil {
+				return time.Time{}, err
+			}
+			args = append(args, q.Written, since)
 		}
 		query = "SELECT minOrNull(first) FROM (SELECT minOrNull(heard) AS first FROM rates WHERE " + where + live +
 			" UNION ALL SELECT minOrNull(event_time) FROM rates_past_attached WHERE " + past + ")"
@@ -284,7 +288,10 @@ func (r Reader) OldestYield(ctx context.Context, step time.Duration, at time.Tim
 	case rateDay:
 		table, column = "rates_1d", "start"
 	}
-	kept := r.store.KeptSince(table, at)
+	kept, err := r.store.KeptSince(ctx, table, at)
+	if err != nil {
+		return time.Time{}, err
+	}
 	var first *time.Time
 	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull("+column+") FROM "+table).Scan(&first); err != nil {
 		return time.Time{}, fmt.Errorf("reading from when on rates are kept: %w", history.Unavailable(err))

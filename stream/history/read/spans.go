@@ -63,14 +63,15 @@ func (r Reader) PricesWithInputs(ctx context.Context, after, until int64, coins 
 	return nil
 }
 
-// OldestPrice is the second (Unix) from which on all prices are kept at a time of the log: whole days are dropped, so nothing
-// after the start of the oldest day that is kept was, nor anything after the oldest price that is there.
+// OldestPrice is the second (Unix) from which on all prices are kept at a time of the log: nothing after the start of the oldest day that is kept was
+// dropped, nor anything after the oldest price that is there, but what was for want of room.
 func (r Reader) OldestPrice(ctx context.Context, at time.Time) (int64, error) {
 	var oldest time.Time
 	if err := r.store.Conn().QueryRow(ctx, "SELECT min(time) FROM prices").Scan(&oldest); err != nil {
 		return 0, fmt.Errorf("finding the oldest price: %w", history.Unavailable(err))
 	}
-	return min(oldest.Unix(), r.store.KeptSince("prices", at).Unix()), nil
+	kept, dropped, err := r.store.Expiry(ctx, "prices", at)
+	return max(dropped.Unix(), min(oldest.Unix(), kept.Unix())), err
 }
 
 // PricesView names the table of prices that is live: another one since a replay has put another in its place.
@@ -133,8 +134,9 @@ func decimalOf(n *float64) string {
 }
 
 // OldestRate is the second (Unix) from which on all single rates are kept at a time of the log: whole days are dropped.
-func (r Reader) OldestRate(_ context.Context, at time.Time) (int64, error) {
-	return r.store.KeptSince("rates", at).Unix(), nil
+func (r Reader) OldestRate(ctx context.Context, at time.Time) (int64, error) {
+	since, err := r.store.KeptSince(ctx, "rates", at)
+	return since.Unix(), err
 }
 
 // RatesView names the table of rates that is live: another one since a replay has put another in its place.

@@ -103,9 +103,10 @@ type slice struct {
 func (c *comparer) slices(ctx context.Context) (list []slice, old int64, err error) {
 	first := c.shape.key[0]
 	part := func(table string, live int) string {
-		return fmt.Sprintf("SELECT %s AS slice_day, toString(%s) AS slice_first, count() AS n, %d AS live FROM %s GROUP BY slice_day, slice_first", c.shape.sliceSQL(), first, live, table)
+		return fmt.Sprintf("SELECT %s AS slice_day, toString(%s) AS slice_first, countIf(%s) AS n, count() - n AS dropped, %d AS live FROM %s GROUP BY slice_day, slice_first",
+			c.shape.sliceSQL(), first, c.shape.there, live, table)
 	}
-	rows, err := c.store.Conn().Query(ctx, "SELECT slice_day, slice_first, toInt64(sum(n)), toInt64(sumIf(n, live = 1)) FROM ("+
+	rows, err := c.store.Conn().Query(ctx, "SELECT slice_day, slice_first, toInt64(sum(n)), toInt64(sumIf(n, live = 1)), toInt64(sumIf(dropped, live = 1)) FROM ("+
 		part(c.table, 1)+" UNION ALL "+part(c.shadow, 0)+") GROUP BY slice_day, slice_first ORDER BY slice_day, slice_first")
 	if err != nil {
 		return nil, 0, history.Unavailable(err)
@@ -114,9 +115,12 @@ func (c *comparer) slices(ctx context.Context) (list []slice, old int64, err err
 	for rows.Next() {
 		var day time.Time
 		var name string
-		var both, live int64
-		if err := rows.Scan(&day, &name, &both, &live); err != nil {
+		var both, live, dropped int64
+		if err := rows.Scan(&day, &name, &both, &live, &dropped); err != nil {
 			return nil, 0, err
+		}
+		if old += dropped; both == 0 {
+			continue
 		}
 		if day.Before(c.keptFrom) {
 			old += live
@@ -161,7 +165,8 @@ func hashSQL(values []string) string {
 // withinSQL is the condition on the rows of a slice.
 func (c *comparer) withinSQL(sl slice) string {
 	first := c.shape.key[0]
-	return fmt.Sprintf("%s = '%s' AND %s >= %s AND %s <= %s", c.shape.sliceSQL(), sl.day.Format(time.DateOnly), first, history.Literal(sl.first), first, history.Literal(sl.last))
+	return fmt.Sprintf("%s = '%s' AND %s >= %s AND %s <= %s AND %s", c.shape.sliceSQL(), sl.day.Format(time.DateOnly), first, history.Literal(sl.first), first,
+		history.Literal(sl.last), c.shape.there)
 }
 
 // keySQL is a column of the key as people read it.

@@ -56,6 +56,8 @@ type shape struct {
 	values []string
 	// kept is how long rows are kept by their time, 0 for ever.
 	kept time.Duration
+	// there is the condition on rows that were not dropped for want of room.
+	there string
 }
 
 // times finds the columns that hold a time.
@@ -130,7 +132,8 @@ func (t Tables) shape(ctx context.Context, table string) (shape, error) {
 		sh.key = slices.DeleteFunc(sh.key, func(name string) bool { return name == "coin_id" })
 	}
 	sh.kept = t.store.Retention()[table]
-	return sh, nil
+	sh.there, err = t.store.Undropped(ctx, table)
+	return sh, err
 }
 
 // Bounds state which rows of a table a replay makes, of those that one input partition causes.
