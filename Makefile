@@ -33,8 +33,8 @@ slow: build kafka contract mcp browser promtool s3 $(BUF) ## The tests and check
 gate: ## The whole gate: test and slow in one
 	WHOLE_GATE=1 $(MAKE) test
 
-nightly: ## What takes hours: a thousand kills, an hour of simulated time, starts behind kills, more seeds, fuzzing, admission, statements, races; the chart and the archives of a release
-	$(MAKE) -k kills hour restarts seeds fuzz admission soak formats walk damages disturb races chart release-snapshot
+nightly: ## What takes hours: a thousand kills, an hour of simulated time, two days within a disk budget, starts behind kills, more seeds, fuzzing, admission, statements, races; the chart and the archives of a release
+	$(MAKE) -k kills hour budget restarts seeds fuzz admission soak formats walk damages disturb races chart release-snapshot
 
 check: $(BUF) ## The gate without the tests: format, lint with vet, dead code, known vulnerabilities, schemas
 	$(GATE) format lint deadcode vulnerabilities schemas
@@ -75,6 +75,9 @@ chaos: build kafka ## The same, detached; writes bin/chaos.log
 
 hour: build ## An hour of simulated time, up to sixty times as fast, with faults; then every view is folded again and compared
 	MARKETLOG_HOUR=$${MARKETLOG_HOUR:-60m} $(PROVE) hour -run '^TestReplayEqualsAnAcceleratedRunWithFaults$$' -count 1 -timeout 2h ./deploy/e2e
+
+budget: build ## Two days of simulated time within a small disk budget; then every view that is left is folded again and compared
+	MARKETLOG_BUDGETED=$${MARKETLOG_BUDGETED:-48h} $(PROVE) budget -run '^TestAcceleratedRunStaysWithinItsBudgets$$' -count 1 -timeout 6h ./deploy/e2e
 
 damages: build engine ## A disk that is filled three times; an archive that is killed a hundred times, filled and read-only; 10,000 sockets that come back at once; a demo of ten minutes whose copies are damaged and mended
 	MARKETLOG_SOCKETS=$${MARKETLOG_SOCKETS:-10000} $(PROVE) sockets -run '^TestAllSocketsComeBackAtOnce$$' -count 1 -timeout 1h ./deploy/chaos
@@ -151,4 +154,4 @@ $(BUF): tools/package.json tools/package-lock.json
 	cd tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills chaos damages restarts disturb formats seeds soak fuzz races sbom release-snapshot walk chart clean kafka contract mcp browser web promtool s3 rules
+.PHONY: help build engine run live test slow gate nightly check generate clients pictures figures proofs admission kills budget chaos damages restarts disturb formats seeds soak fuzz races sbom release-snapshot walk chart clean kafka contract mcp browser web promtool s3 rules

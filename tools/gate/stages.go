@@ -20,7 +20,7 @@ var slow = map[string][]string{
 		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoPublishesNothingBeforeItHappened", "TestDemoServesTheClients", "TestDemoServesTheExamples", "TestDemoSuitsDBT", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoAnswersAsTheDocumentShows", "TestDemoAnswersPeopleWhoKnowNoDirectoryAndNoKey", "TestDemoAnswersThePastAsItWas", "TestDemoGoesOnBesideStatements",
 		"TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestRecordingsRunEndToEnd",
-		"TestReplayEqualsAnAcceleratedRunWithFaults",
+		"TestAcceleratedRunStaysWithinItsBudgets", "TestReplayEqualsAnAcceleratedRunWithFaults",
 		"TestReplayOfARunningInstance", "TestReplayReadsBehindTheBroker", "TestPastPricesAreExplained",
 	},
 	"deploy/chaos": {
@@ -101,6 +101,7 @@ const killTest = "TestKillLosesNothing"
 var nightly = map[string][]string{
 	"disturb":   {"TestDisturbedEngineLives"},
 	"hour":      {"TestReplayEqualsAnAcceleratedRunWithFaults"},
+	"budget":    {"TestAcceleratedRunStaysWithinItsBudgets"},
 	"admission": {"TestAdmissionOverRedis"},
 	"soak":      {"TestRandomStatements", "TestDemoGoesOnBesideStatements"},
 	"kills":     {"TestKillLosesNothing", "TestKillSplitLosesNothing"},

@@ -16,6 +16,8 @@ var proofs = []proof{
 		[]string{"deploy/cli", "deploy/embedded/engine", "deploy/roles", "processors", "producers", "schemas", "stream"}},
 	{"hour", "hour", "every view folded again from the log of an hour with faults is what the running instance wrote",
 		[]string{"processors", "producers", "schemas", "stream"}},
+	{"budget", "budget", "two days of simulated time stay within the disk budget and within memory, and what is left of the past is what a replay makes",
+		[]string{"deploy/diskbudget", "deploy/instance", "processors", "schemas", "stream"}},
 	{"seeds", "seeds", "folds of log minutes agree with their oracles, and begun again at any minute with themselves",
 		[]string{"processors/apy", "processors/defi", "processors/earn", "processors/markets"}},
 	{"admission", "admission", "replicas over a Redis that is killed, frozen and flushed never admit more than the limit",
