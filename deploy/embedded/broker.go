@@ -44,6 +44,7 @@ const sweepNever = 365 * 24 * time.Hour
 
 // Broker is a Kafka-API broker of one node in this process.
 type Broker struct {
+	near    *nearListener
 	cluster *kfake.Cluster
 	disk    *brokerDisk
 	dir     string
@@ -82,6 +83,7 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 	if err := forgetLogins(cfg.Dir); err != nil {
 		return nil, err
 	}
+	var near *nearListener
 	options := []kfake.Opt{
 		kfake.NumBrokers(1),
 		kfake.ClusterID(clusterName),
@@ -97,7 +99,8 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 			if err != nil {
 				return nil, err
 			}
-			return newGate(listener, cfg.Password, cfg.Log), nil
+			near = newNearListener(listener)
+			return newGate(near, cfg.Password, cfg.Log), nil
 		}),
 	}
 	options = append(options, gateOptions(cfg)...)
@@ -109,7 +112,7 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the log in %s, listening on %s: %w", cfg.Dir, cfg.Listen, err)
 	}
-	broker := &Broker{cluster: cluster, disk: disk, dir: cfg.Dir, damages: damages, addr: cluster.ListenAddrs()[0]}
+	broker := &Broker{cluster: cluster, disk: disk, dir: cfg.Dir, damages: damages, near: near, addr: cluster.ListenAddrs()[0]}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	if err := errors.Join(openReading(ctx, broker.addr, cfg), forgetLogins(cfg.Dir)); err != nil {
@@ -121,6 +124,14 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 
 // Addr is the HOST:PORT that clients connect to.
 func (b *Broker) Addr() string { return b.addr }
+
+// Dial connects a client of this process to the broker, without the system's sockets; to any other address as net.Dialer does.
+func (b *Broker) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if addr == b.addr {
+		return b.near.dial(ctx)
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, addr)
+}
 
 // Sweep drops what exceeds the topics' retention.bytes, at once and then every interval, until ctx ends. It must
 // have returned before Close is called.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/deploy/admin"
 	"github.com/marketlog/marketlog/deploy/config"
@@ -168,6 +169,10 @@ func (in *Instance) Open(ctx context.Context) error {
 	var err error
 	if in.Stream, err = in.Config.StreamConfig(brokers); err != nil {
 		return err
+	}
+	if broker := in.EmbeddedBroker(); broker != nil {
+		in.Stream.Options = append(in.Stream.Options, kgo.Dialer(broker.Dial))
+		in.Stream.Dialer.DialFunc = broker.Dial
 	}
 	if err := in.createTopics(ctx); err != nil {
 		return err
