@@ -20,8 +20,8 @@ import (
 const (
 	// shortBudgeted is how much simulated time passes in the gate, `make budget` lets two days pass; dropsAfter is when the budget is surely used up.
 	shortBudgeted, dropsAfter = 15 * time.Minute, 36 * time.Hour
-	// budgetBytes is what eight markets write in some ten hours, budgetedMemory what they may take of memory at any age.
-	budgetBytes, budgetedMemory = 1_300_000_000, 1_000_000_000
+	// budgetBytes is what eight markets write in some thirty hours, budgetedMemory what they may take of memory at any age.
+	budgetBytes, budgetedMemory = 1_145_000_000, 1_000_000_000
 )
 
 // TestAcceleratedRunStaysWithinItsBudgets lets simulated time pass as fast as the machine can while one venue's eight markets are written. At every look
@@ -96,7 +96,7 @@ func TestAcceleratedRunStaysWithinItsBudgets(t *testing.T) {
 func eightMarkets(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
-	fmt.Fprintf(&text, "retention: {disk_bytes: %d, log_bytes: 100000000}\nvenues:\n", budgetBytes)
+	fmt.Fprintf(&text, "retention: {disk_bytes: %d, log_bytes: 70000000}\nvenues:\n", budgetBytes)
 	for slug := range config.DefaultConfig().Venues {
 		if slug == "kraken" {
 			text.WriteString("  kraken: {symbols: [BTC/USD, ETH/USD, SOL/USD, XRP/USD, ADA/USD, DOGE/USD, LTC/USD, DOT/USD]}\n")

@@ -13,7 +13,7 @@ import (
 // the repository.
 var slow = map[string][]string{
 	"deploy/cli": {
-		"TestAcceleratedRunFallsToRealTime", "TestBackfillWaitsForRoom", "TestDeadLettersAreReadAgainOnce", "TestDoctorNamesDamagedParts", "TestFaultyVenueHarmsNoOther", "TestLongWorkIsRefusedWithoutRoom", "TestLostPartIsFilledAgainFromTheLog",
+		"TestAcceleratedRunFallsToRealTime", "TestBackfillWaitsForRoom", "TestDeadLettersAreReadAgainOnce", "TestDiskBudgetDropsTheOldest", "TestDoctorNamesDamagedParts", "TestFaultyVenueHarmsNoOther", "TestLongWorkIsRefusedWithoutRoom", "TestLostPartIsFilledAgainFromTheLog",
 		"TestOwnBackfillIsEndedLikeAnother", "TestStartReadsWhatChartsShow", "TestVenueThatIsDownDelaysNoStart",
 	},
 	"deploy/e2e": {
@@ -52,7 +52,7 @@ var slow = map[string][]string{
 	"query/limits":               {"TestAdmissionOverRedis"},
 	"query/pages":                {"TestScriptsAreBuiltOfTheirSources"},
 	"stream/archive":             {"TestABadWayToABucketLosesNothing"},
-	"stream/history":             {"TestACompleteCandleStays", "TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestThePastIsFoldedExactly"},
+	"stream/history":             {"TestACompleteCandleStays", "TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestTablesOfLongPartitionsAreRepartitioned", "TestThePastIsFoldedExactly"},
 	"stream/streamtest":          {"TestKilledKafkaKeepsWhatWasAcknowledged"},
 }
 
