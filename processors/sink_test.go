@@ -245,7 +245,7 @@ func (s *script) check(store *history.Store) {
 	if err := s.expected.Insert(s.t.Context(), want, ""); err != nil {
 		s.t.Fatal(err)
 	}
-	for _, table := range []string{"ticks", "prices", "prices_1m"} {
+	for _, table := range []string{"ticks", "prices", "prices_1h"} {
 		wanted, err := want.Digest(s.t.Context(), table, "")
 		if err != nil {
 			s.t.Fatal(err)
@@ -428,7 +428,7 @@ func TestDyingAnywhereLosesAndDoublesNothing(t *testing.T) {
 	s := newScript(t, schemas.TopicPrices, producer)
 	for round, n := range random.Perm(16) {
 		s.somePrices(random, 200)
-		d := &death{insert: []string{"", "prices", "prices_1m", "ledger"}[n/4], made: n%2 == 1}
+		d := &death{insert: []string{"", "prices", "prices_1h", "ledger"}[n/4], made: n%2 == 1}
 		before, after := d.before, d.after
 		way.before.Store(&before)
 		way.after.Store(&after)

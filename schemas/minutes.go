@@ -13,6 +13,9 @@ const AllowedLateness = 5 * time.Second
 // Minute is the start of the minute that a time (Unix nanoseconds) lies in.
 func Minute(at int64) int64 { return at - at%int64(time.Minute) }
 
+// Hour is the start of the hour that a time (Unix nanoseconds) lies in.
+func Hour(at int64) int64 { return at - at%int64(time.Hour) }
+
 // MinuteClosed reports whether the minute of a time is over, lateness included, at a watermark
 // (both Unix nanoseconds).
 func MinuteClosed(at, watermark int64) bool {

@@ -72,12 +72,12 @@ func bySecond(name string) Table {
 	return Table{Name: name, CompleteFrom: afterSecond, CompleteUntil: afterSecond}
 }
 
-// byMinute is a table of a row a minute, by its start: that of the minute that goes on is still replaced.
-func byMinute(name string) Table {
+// byHourSoFar is a table of a row an hour, by its start: that of the hour that goes on is still replaced.
+func byHourSoFar(name string) Table {
 	return Table{
 		Name:          name,
-		CompleteFrom:  func(now, _ int64) int64 { return seconds(Minute(now) + int64(time.Minute)) },
-		CompleteUntil: func(now, _ int64) int64 { return seconds(Minute(now)) },
+		CompleteFrom:  func(now, _ int64) int64 { return seconds(Hour(now) + int64(time.Hour)) },
+		CompleteUntil: func(now, _ int64) int64 { return seconds(Hour(now)) },
 	}
 }
 

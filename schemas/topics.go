@@ -186,8 +186,8 @@ var Topics = []Topic{
 		Retention: 7 * day, EmbeddedBytes: 64 * mebibyte, NearBytes: 6 * mebibyte, Near: 2 * time.Minute, Archive: ArchiveBudget,
 		Derived: true, View: ViewPrices,
 		Logic: 3, // AggregateVersion 2, an unchanged price every PriceRepeat, and a pace that is not taken from before a leap
-		// Every second of every coin with all its inputs is the largest table by far; prices_1m keeps the last of each minute.
-		Tables: []Table{bySecond("prices").keeping(7).droppedBy("time", DroppedHourly), byMinute("prices_1m").droppedBy("minute", DroppedDaily)},
+		// Every second of every coin with all its inputs is the largest table by far; prices_1h keeps the last of each hour.
+		Tables: []Table{bySecond("prices").keeping(7).droppedBy("time", DroppedHourly), byHourSoFar("prices_1h")},
 	},
 	{
 		Name: TopicCandles, Partitions: 8, Key: "coin", New: record[eventsv1.CandleRecord],

@@ -75,7 +75,7 @@ func TestDiskBudgetDropsTheOldest(t *testing.T) {
 	for _, statement := range []string{
 		"INSERT INTO ticks (coin_id, day, ingest_time, event_id, trade_id) SELECT 'bitcoin', toDate(at), at, toString(number), randomString(4000) FROM (SELECT number, " + at + " AS at FROM numbers(9600))",
 		"INSERT INTO prices (coin_id, time, price, `inputs.symbol`) SELECT toString(number), " + at + ", 1, [randomString(4000)] FROM numbers(9600)",
-		"INSERT INTO prices_1m (coin_id, minute, record) SELECT toString(number), " + at + ", randomString(2000) FROM numbers(9600)",
+		"INSERT INTO venue_candles_1m (venue, start, symbol) SELECT 'kraken', " + at + ", randomString(2000) FROM numbers(9600)",
 		"INSERT INTO candles_1m (coin_id, start) SELECT toString(number), " + at + " FROM numbers(9600)",
 	} {
 		if err := store.Conn().Exec(t.Context(), statement); err != nil {
@@ -98,7 +98,7 @@ func TestDiskBudgetDropsTheOldest(t *testing.T) {
 	}
 	begins := func() map[string]string {
 		from := map[string]string{}
-		for _, table := range []struct{ name, column string }{{"ticks", "ingest_time"}, {"prices", "time"}, {"prices_1m", "minute"}, {"candles_1m", "start"}} {
+		for _, table := range []struct{ name, column string }{{"ticks", "ingest_time"}, {"prices", "time"}, {"venue_candles_1m", "start"}, {"candles_1m", "start"}} {
 			var first time.Time
 			if err := store.Conn().QueryRow(t.Context(), "SELECT toDateTime(min("+table.column+"), 'UTC') FROM "+table.name).Scan(&first); err != nil {
 				t.Fatal(err)
@@ -124,9 +124,9 @@ func TestDiskBudgetDropsTheOldest(t *testing.T) {
 		// untouched begin where they did.
 		untouched []string
 	}{
-		{all * 100 / 94, []string{"ticks", "prices", "prices_1m", "candles_1m", schemas.TopicTicks, schemas.TopicPrices, schemas.TopicQuotes, schemas.TopicReferenceRaw}},
-		{all * 9 / 10, []string{"prices", "prices_1m", "candles_1m", schemas.TopicPrices, schemas.TopicQuotes, schemas.TopicReferenceRaw}},
-		{all * 7 / 10, []string{"prices_1m", "candles_1m", schemas.TopicQuotes, schemas.TopicReferenceRaw}},
+		{all * 100 / 94, []string{"ticks", "prices", "venue_candles_1m", "candles_1m", schemas.TopicTicks, schemas.TopicPrices, schemas.TopicQuotes, schemas.TopicReferenceRaw}},
+		{all * 9 / 10, []string{"prices", "venue_candles_1m", "candles_1m", schemas.TopicPrices, schemas.TopicQuotes, schemas.TopicReferenceRaw}},
+		{all * 7 / 10, []string{"venue_candles_1m", "candles_1m", schemas.TopicQuotes, schemas.TopicReferenceRaw}},
 		{all * 4 / 10, []string{"candles_1m", schemas.TopicReferenceRaw}},
 	} {
 		in.Budget.Limit = step.limit
@@ -172,7 +172,7 @@ func TestDiskBudgetDropsTheOldest(t *testing.T) {
 	if err := in.Budget.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"ticks", "prices", "prices_1m"} {
+	for _, table := range []string{"ticks", "prices", "venue_candles_1m"} {
 		if now := begins(); now[table] != before[table] {
 			t.Errorf("beside a replay %s begins at %s, before at %s", table, now[table], before[table])
 		}

@@ -126,7 +126,7 @@ type RetentionConfig struct {
 	// LogBytes bounds the embedded broker's log, shared out as the topic table does. The broker reads all of it into
 	// memory at start. On a cluster, the topics' own settings decide.
 	LogBytes int64 `koanf:"log_bytes"`
-	// PriceDays is how many days of prices ClickHouse keeps to the second, beside the last of each minute, which stays;
+	// PriceDays is how many days of prices ClickHouse keeps to the second, beside the last of each hour, which stays;
 	// 0: 1 day in the embedded engine, 7 in a server.
 	PriceDays int `koanf:"price_days"`
 	// DiskBytes is what the embedded log, its archive and the embedded tables may take on the disk together; 0: no such bound. Beyond it the

@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS prices_1m
     version       UInt128
 )
 ENGINE = ReplacingMergeTree(version)
-PARTITION BY toDate(minute)
+PARTITION BY toYYYYMM(minute)
 ORDER BY (coin_id, minute);
 
 -- +goose Down

@@ -31,13 +31,13 @@ func TestTablesOfLongPartitionsAreRepartitioned(t *testing.T) {
 		for _, statement := range []string{
 			"CREATE TABLE ticks_by_day AS ticks ENGINE = ReplacingMergeTree(version) PARTITION BY day ORDER BY (coin_id, venue, symbol, kind, day, event_time, event_id)",
 			"CREATE TABLE prices_by_day AS prices ENGINE = ReplacingMergeTree(version) PARTITION BY toDate(time) ORDER BY (coin_id, time)",
-			"CREATE TABLE prices_1m_by_month AS prices_1m ENGINE = ReplacingMergeTree(version) PARTITION BY toYYYYMM(minute) ORDER BY (coin_id, minute)",
-			"EXCHANGE TABLES prices_1m AND prices_1m_by_month", "DROP TABLE prices_1m_by_month SYNC",
+			"CREATE TABLE candles_by_month AS venue_candles_1m ENGINE = ReplacingMergeTree(version) PARTITION BY toYYYYMM(start) ORDER BY (venue, symbol, start)",
+			"EXCHANGE TABLES venue_candles_1m AND candles_by_month", "DROP TABLE candles_by_month SYNC",
 			"EXCHANGE TABLES ticks AND ticks_by_day", "DROP TABLE ticks_by_day SYNC", "EXCHANGE TABLES prices AND prices_by_day", "DROP TABLE prices_by_day SYNC",
 			`INSERT INTO ticks (coin_id, day, ingest_time, event_id) SELECT 'bitcoin', toDate(at), at, toString(number) FROM
 				(SELECT number, toDateTime64('2026-11-22 20:00:00', 9, 'UTC') + toIntervalMinute(47 * number) AS at FROM numbers(20))`,
 			"INSERT INTO prices (coin_id, time, price) SELECT 'bitcoin', toDateTime('2026-11-22 20:00:00', 'UTC') + 3000 * number, number FROM numbers(20)",
-			"INSERT INTO prices_1m (coin_id, minute, record) SELECT 'bitcoin', toDateTime('2026-11-28 20:00:00', 'UTC') + 40000 * number, toString(number) FROM numbers(20)",
+			"INSERT INTO venue_candles_1m (venue, start, symbol) SELECT 'kraken', toDateTime('2026-11-28 20:00:00', 'UTC') + 40000 * number, toString(number) FROM numbers(20)",
 		} {
 			if err := store.Conn().Exec(t.Context(), statement); err != nil {
 				t.Fatalf("%s: %v", statement, err)
@@ -61,7 +61,7 @@ func TestTablesOfLongPartitionsAreRepartitioned(t *testing.T) {
 		}
 		rows := queryStrings(t, store, `SELECT concat(toString(count()), ' ', toString(uniqExact(event_id)), ' ', toString(uniqExact(_partition_id))) FROM ticks FINAL
 			UNION ALL SELECT concat(toString(count()), ' ', toString(sum(price)), ' ', toString(uniqExact(_partition_id))) FROM prices FINAL
-			UNION ALL SELECT concat(toString(count()), ' ', toString(uniqExact(record)), ' ', toString(uniqExact(_partition_id))) FROM prices_1m FINAL`)
+			UNION ALL SELECT concat(toString(count()), ' ', toString(uniqExact(symbol)), ' ', toString(uniqExact(_partition_id))) FROM venue_candles_1m FINAL`)
 		slices.Sort(rows)
 		if want := []string{"20 190 16", "20 20 10", "20 20 15"}; !slices.Equal(rows, want) {
 			t.Errorf("after a cut at statement %d: got %v, want %v", n, rows, want)

@@ -32,7 +32,7 @@ type Config struct {
 	// Connections bounds how many statements run at once.
 	Connections int
 	// PriceDays is how many days of prices are kept to the second; 0 is the days of the topic table. The last of each
-	// minute is kept for ever.
+	// hour is kept for ever.
 	PriceDays int
 }
 

@@ -232,14 +232,14 @@ func TestPricesAreReadAsTheyWerePublished(t *testing.T) {
 	}
 	checkPrices(t, "of some seconds", some, first, never, back)
 
-	// Seconds are kept for days, minutes for ever.
+	// Seconds are kept for days, the last of each hour for ever: hours of seconds are there whole or not at all.
 	if err := store.Conn().Exec(t.Context(), "TRUNCATE TABLE prices"); err != nil {
 		t.Fatal(err)
 	}
-	checkPricesAt(t, store, noon+29*second, old, back)
-	checkPricesAt(t, store, noon+30*second, last, old, back)
-	checkPricesAt(t, store, noon+60*second, last, old, back)
-	checkPricesAt(t, store, noon+61*second, next, old, back)
+	checkPricesAt(t, store, noon-1, old)
+	checkPricesAt(t, store, noon+400*second+699, old, back)
+	checkPricesAt(t, store, noon+400*second+700, late, old, back)
+	checkPricesAt(t, store, noon+3600*second, late, old, back)
 	latest, err = read.From(store).LatestPrices(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -458,7 +458,7 @@ func TestOtherRowsComeBack(t *testing.T) {
 	}
 }
 
-var replacing = []string{"ticks", "prices", "prices_1m", "candles_1m", "venue_candles_1m", "dead_letters", "dead_retries", "gaps", "ledger", "backfill", "fixings", "coins", "coin_events", "coin_markets",
+var replacing = []string{"ticks", "prices", "prices_1h", "candles_1m", "venue_candles_1m", "dead_letters", "dead_retries", "gaps", "ledger", "backfill", "fixings", "coins", "coin_events", "coin_markets",
 	"stablecoins", "protocols", "chain_tvl", "fear_greed", "global_figures", "coin_past", "defi_past", "fetches", "sources", "listings", "overrides", "fiat_rates", "markets", "markets_1d", "summaries", "sentiment", "rates", "rates_now", "rates_1h", "rates_1d", "rates_past", "defi", "defi_lists", "earn_products", "earn_history", "earn_changes", "earn_fixings", "earn_corrections", "imports"}
 
 func digests(t testing.TB, store *history.Store) map[string]string {
@@ -660,9 +660,9 @@ func TestExpiringGoesByTheLogsTime(t *testing.T) {
 		got := queryStrings(t, store, `SELECT concat('ticks ', count()) FROM ticks UNION ALL SELECT concat('prices ', count()) FROM prices
 			UNION ALL SELECT concat('dead ', count()) FROM dead_letters UNION ALL SELECT concat('gaps ', count()) FROM gaps
 			UNION ALL SELECT concat('venue candles ', count()) FROM venue_candles_1m UNION ALL SELECT concat('candles ', count()) FROM candles_1m
-			UNION ALL SELECT concat('minutes ', count()) FROM prices_1m`)
+			UNION ALL SELECT concat('hours ', count()) FROM prices_1h`)
 		slices.Sort(got)
-		if want := []string{"candles 100", "dead 100", "gaps 100", "minutes 100", "prices 8", "ticks 8", "venue candles 91"}; !slices.Equal(got, want) {
+		if want := []string{"candles 100", "dead 100", "gaps 100", "hours 100", "prices 8", "ticks 8", "venue candles 91"}; !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
@@ -681,8 +681,8 @@ func TestExpiringGoesByTheLogsTime(t *testing.T) {
 	if err := small.Expire(t.Context(), "", noon+99*day); err != nil {
 		t.Fatal(err)
 	}
-	if got := queryStrings(t, small, "SELECT concat(toString((SELECT count() FROM prices)), ' ', toString((SELECT count() FROM ticks)), ' ', toString((SELECT count() FROM prices_1m)))"); got[0] != "2 8 100" {
-		t.Errorf("with a day of prices, prices, ticks and minutes left: got %s, want 2 8 100", got[0])
+	if got := queryStrings(t, small, "SELECT concat(toString((SELECT count() FROM prices)), ' ', toString((SELECT count() FROM ticks)), ' ', toString((SELECT count() FROM prices_1h)))"); got[0] != "2 8 100" {
+		t.Errorf("with a day of prices, prices, ticks and hours left: got %s, want 2 8 100", got[0])
 	}
 	if err := store.Expire(t.Context(), "", noon+130*day); err != nil {
 		t.Fatal(err)

@@ -43,11 +43,11 @@ func (r Reader) LatestPrices(ctx context.Context, known []string) ([]*eventsv1.P
 			priced[p.CoinId] = true
 		}
 	}
-	older, err := r.readMinutes(ctx, minuteQuery+`WHERE (coin_id, minute) IN (
-		SELECT coin_id, max(minute) FROM prices_1m WHERE coin_id NOT IN (?) GROUP BY coin_id
+	older, err := r.readHours(ctx, hourQuery+`WHERE (coin_id, hour) IN (
+		SELECT coin_id, max(hour) FROM prices_1h WHERE coin_id NOT IN (?) GROUP BY coin_id
 	) ORDER BY coin_id`, known)
 	if err != nil {
-		return nil, fmt.Errorf("reading the latest minutes: %w", err)
+		return nil, fmt.Errorf("reading the latest hours: %w", err)
 	}
 	for _, rec := range older {
 		if !priced[rec.GetPrice().CoinId] {
@@ -95,7 +95,7 @@ func (r Reader) PricesOfSeconds(ctx context.Context, seconds []PriceSecond) ([]*
 const soonRepeated = 3 * schemas.PriceRepeat
 
 // PricesPublishedAt reads what had been written of coins by an instant of log time, and served, unless that is nil: of each the newest
-// record with a price, from prices or, where these are not kept so far back, the last of an earlier minute, and the newest record of all
+// record with a price, from prices or, where these are not kept so far back, the last of an earlier hour, and the newest record of all
 // if that one has a reason in place of a price. They come in no order, one of a coin without any not at all.
 func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.Time, served ServedPrices) ([]*eventsv1.PriceRecord, error) {
 	newest, err := r.newestPrices(ctx, coins, at, served, "")
@@ -124,12 +124,12 @@ func (r Reader) PricesPublishedAt(ctx context.Context, coins []string, at time.T
 	if lacking = slices.DeleteFunc(lacking, func(id string) bool { return priced[id] }); len(lacking) == 0 {
 		return newest, nil
 	}
-	// The minute that the instant lies in may end later.
-	minutes, err := r.readMinutes(ctx, minuteQuery+"WHERE coin_id IN (?) AND minute <= ? ORDER BY coin_id, minute DESC LIMIT 2 BY coin_id", lacking, at.UTC().Truncate(time.Minute))
+	// The hour that the instant lies in may end later.
+	hours, err := r.readHours(ctx, hourQuery+"WHERE coin_id IN (?) AND hour <= ? ORDER BY coin_id, hour DESC LIMIT 2 BY coin_id", lacking, at.UTC().Truncate(time.Hour))
 	if err != nil {
-		return nil, fmt.Errorf("reading the minutes of prices by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+		return nil, fmt.Errorf("reading the hours of prices by %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}
-	for _, rec := range minutes {
+	for _, rec := range hours {
 		if p := rec.GetPrice(); !priced[p.CoinId] && max(p.Time, p.Published) <= at.UnixNano() && served.Had(rec.Mark) {
 			priced[p.CoinId] = true
 			newest = append(newest, rec)
@@ -179,9 +179,9 @@ func (r Reader) PricesWritten(ctx context.Context) (map[int32]time.Time, error) 
 	return until, nil
 }
 
-const minuteQuery = "SELECT record, log_partition, log_offset, toUInt32(bitShiftRight(version, 64)) FROM prices_1m FINAL "
+const hourQuery = "SELECT record, log_partition, log_offset, toUInt32(bitShiftRight(version, 64)) FROM prices_1h FINAL "
 
-func (r Reader) readMinutes(ctx context.Context, query string, args ...any) ([]*eventsv1.PriceRecord, error) {
+func (r Reader) readHours(ctx context.Context, query string, args ...any) ([]*eventsv1.PriceRecord, error) {
 	return history.Select(ctx, r.store, query, args, func(rows driver.Rows) (*eventsv1.PriceRecord, error) {
 		var record string
 		mark := &eventsv1.Mark{}

@@ -10,13 +10,13 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// priceTables are the rows of published prices: each, and the last of each minute.
+// priceTables are the rows of published prices: each, and the last of each hour.
 type priceTables struct {
-	prices  priceRows
-	minutes minuteRows
+	prices priceRows
+	hours  hourRows
 }
 
-func (t *priceTables) all() []native.Rows { return []native.Rows{&t.prices, &t.minutes} }
+func (t *priceTables) all() []native.Rows { return []native.Rows{&t.prices, &t.hours} }
 
 func (t *priceTables) add(_ Place, record eventsv1.Marked) bool {
 	rec := record.(*eventsv1.PriceRecord)
@@ -25,7 +25,7 @@ func (t *priceTables) add(_ Place, record eventsv1.Marked) bool {
 		return false
 	}
 	t.prices.add(rec.Mark, price)
-	t.minutes.add(rec.Mark, price)
+	t.hours.add(rec.Mark, price)
 	return true
 }
 

@@ -295,7 +295,7 @@ func (r *restater) said(texts []string) (all []said) {
 		case isList(r.shape.types[i]):
 			name, _, _ = strings.Cut(name, ".")
 			all = append(all, said{name: name, text: text, list: true})
-		case r.table == "prices_1m" && name == "record":
+		case r.table == "prices_1h" && name == "record":
 			all = append(all, saidByPrice(strings.TrimPrefix(text, "="))...)
 		case text == "":
 			all = append(all, said{name: name, null: true})

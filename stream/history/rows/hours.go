@@ -10,38 +10,38 @@ import (
 	"github.com/marketlog/marketlog/stream/history/native"
 )
 
-// minuteRows are rows of prices_1m: the record of the last price of each minute, as it was
-// published. Earlier ones of the same minute and batch are overwritten here, others when parts merge.
-type minuteRows struct {
-	index  map[minuteKey]int
+// hourRows are rows of prices_1h: the record of the last price of each hour, as it was
+// published. Earlier ones of the same hour and batch are overwritten here, others when parts merge.
+type hourRows struct {
+	index  map[hourKey]int
 	coinID native.LowCardinality
-	minute proto.ColDateTime
+	hour   proto.ColDateTime
 	record records
 	place  place
 }
 
-type minuteKey struct {
+type hourKey struct {
 	coinID string
-	minute int64
+	hour   int64 // its start, Unix nanoseconds
 }
 
-func (r *minuteRows) Table() string { return "prices_1m" }
-func (r *minuteRows) Len() int      { return len(r.record) }
+func (r *hourRows) Table() string { return "prices_1h" }
+func (r *hourRows) Len() int      { return len(r.record) }
 
-func (r *minuteRows) add(mark *eventsv1.Mark, p *eventsv1.Price) {
+func (r *hourRows) add(mark *eventsv1.Mark, p *eventsv1.Price) {
 	if p.Reason != "" {
 		return
 	}
-	key := minuteKey{p.CoinId, schemas.Minute(p.Time)}
+	key := hourKey{p.CoinId, schemas.Hour(p.Time)}
 	i, ok := r.index[key]
 	if !ok {
 		if r.index == nil {
-			r.index = map[minuteKey]int{}
+			r.index = map[hourKey]int{}
 		}
 		i = len(r.record)
 		r.index[key] = i
 		r.coinID.Add(key.coinID)
-		r.minute.Data = append(r.minute.Data, native.Second(key.minute))
+		r.hour.Data = append(r.hour.Data, native.Second(key.hour))
 		r.record = append(r.record, p)
 		r.place.mark(mark)
 		return
@@ -55,19 +55,19 @@ func (r *minuteRows) add(mark *eventsv1.Mark, p *eventsv1.Price) {
 	r.place.partition[i], r.place.offset[i], r.place.version[i] = mark.Partition, mark.Offset, newer
 }
 
-func (r *minuteRows) Columns() []native.Column {
+func (r *hourRows) Columns() []native.Column {
 	return slices.Concat([]native.Column{
 		native.Col("coin_id", "LowCardinality(String)", &r.coinID),
-		native.Col("minute", "DateTime('UTC')", &r.minute),
+		native.Col("hour", "DateTime('UTC')", &r.hour),
 		native.Col("record", "String", r.record),
 	}, r.place.columns())
 }
 
-func (r *minuteRows) Reset() {
+func (r *hourRows) Reset() {
 	clear(r.index)
 	clear(r.record)
 	r.record = r.record[:0]
-	native.Reset(&r.coinID, &r.minute)
+	native.Reset(&r.coinID, &r.hour)
 	r.place.reset()
 }
 

@@ -1,0 +1,37 @@
+-- +goose Up
+-- Of what is older than prices are kept only the last price of a coin before it fell silent is ever asked for, and prices are dropped by whole hours:
+-- so the last one of each hour is enough, where there was one of each minute.
+CREATE TABLE IF NOT EXISTS prices_1h
+(
+    coin_id       LowCardinality(String),
+    hour          DateTime('UTC'),
+    record        String,
+    log_partition Int32,
+    log_offset    Int64,
+    version       UInt128
+)
+ENGINE = ReplacingMergeTree(version)
+PARTITION BY toYYYYMM(hour)
+ORDER BY (coin_id, hour);
+
+-- Is gone where this was interrupted after its last step.
+CREATE TABLE IF NOT EXISTS prices_1m
+(
+    coin_id       LowCardinality(String),
+    minute        DateTime('UTC'),
+    record        String,
+    log_partition Int32,
+    log_offset    Int64,
+    version       UInt128
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (coin_id, minute);
+
+INSERT INTO prices_1h (coin_id, hour, record, log_partition, log_offset, version)
+SELECT coin_id, toStartOfHour(minute) AS hour, argMax(m.record, m.version), argMax(m.log_partition, m.version), argMax(m.log_offset, m.version), max(m.version)
+FROM prices_1m AS m GROUP BY coin_id, hour;
+
+DROP TABLE prices_1m SYNC;
+
+-- +goose Down
+DROP TABLE prices_1h;
