@@ -76,10 +76,10 @@ func (r *Request) Declares(name string) bool {
 // Has reports whether a parameter was given or has a default.
 func (r *Request) Has(name string) bool { return r.value(name).set }
 
-// stored reports whether the request has a Stored parameter.
+// stored reports whether the request has a Stored parameter; a Flag that is false asks for nothing.
 func (r *Request) stored() bool {
 	for i := range r.endpoint.Params {
-		if r.endpoint.Params[i].Stored && r.values[i].set {
+		if p := &r.endpoint.Params[i]; p.Stored && r.values[i].set && (p.Kind != Flag || r.values[i].n == 1) {
 			return true
 		}
 	}

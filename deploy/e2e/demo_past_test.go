@@ -23,7 +23,7 @@ var servedPaths = []string{
 	"/api/v1/rates/eth", "/api/v1/rates?category=lending&limit=50", "/api/v1/rates/summary?category=staking",
 	"/api/v1/prices/BTC?vs=eur", "/api/v1/fiat", "/api/v1/fiat/eur", "/api/v1/explain/fiat/eur?depth=2", "/api/v1/stablecoins/index",
 	"/api/v1/global-stats/defi", "/api/v1/global-stats/defi/lending", "/api/v1/global-stats/defi/staking", "/api/v1/global-stats/defi/borrowing",
-	"/api/v1/coins/markets?per_page=20", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=5", "/api/v1/coins/top?limit=10", "/api/v1/coins/trending?limit=5",
+	"/api/v1/coins/markets?per_page=20", "/api/v1/coins/markets?sparkline=true&per_page=20", "/api/v1/coins/markets?order=price_change_percentage_24h&order_dir=desc&per_page=5", "/api/v1/coins/top?limit=10", "/api/v1/coins/trending?limit=5",
 	"/api/v1/coins/featured?limit=20", "/api/v1/coins/with-rates?category=lending&limit=50", "/api/v1/charts/bitcoin/current",
 	"/api/v1/coins?limit=50", "/api/v1/coins?q=bit&has_rates=true", "/api/v1/coins/bitcoin", "/api/v1/coins/by-id/tether", "/api/v1/coins/usdt/networks", "/api/v1/coins/ethereum/similar", "/api/v1/coins/categories",
 	"/api/v1/symbols/resolve?symbol=XBT&source=kraken", "/api/v1/symbols/resolve?symbol=uni&price=5", "/api/v1/symbols/resolve?symbol=USDT&view=tool", "/api/v1/corrections",

@@ -28,10 +28,18 @@ func newFixture(t testing.TB) *querytest.Fixture {
 		"solana,SOL,Solana,4,coin,,",
 		"sol-wormhole,SOL,SOL (Wormhole),5,wrapped,,",
 	))
-	w.Lines["store"] = func([]string) { w.Open(enginetest.Migrated(t)) } // what is published from now on is kept
 	past := stored{w}
-	unit := coins.New(w.Prices, w.Catalog, w.Yields, views.NewCandles(w.Prices, past), coins.Served{}, past)
-	w.Lines["refresh"] = func([]string) { w.Must(unit.Refresh(t.Context())) } // what is kept of the past is read again
+	candles := views.NewCandles(w.Prices, past)
+	w.Lines["store"] = func([]string) { // what is published from now on is kept
+		w.Open(enginetest.Migrated(t))
+		candles.RememberBy(func() time.Time { return w.Now }, w.Prices.Steps(), w.History())
+	}
+	unit := coins.New(w.Prices, w.Catalog, w.Yields, candles, coins.Served{}, past)
+	w.Lines["refresh"] = func([]string) { // what is kept of the past is read again
+		w.CloseCandles(w.Now)
+		w.Must(candles.Look(t.Context()))
+		w.Must(unit.Refresh(t.Context()))
+	}
 	w.Serve(unit.Endpoints())
 	return w
 }
@@ -83,10 +91,6 @@ func (s stored) Restated(ctx context.Context, tables, coins []string, from, to, 
 
 func (s stored) FirstPriced(ctx context.Context) (map[string]time.Time, error) {
 	return s.w.History().FirstPriced(ctx)
-}
-
-func (s stored) HourlyCloses(ctx context.Context, from, to time.Time) (map[string][]float64, error) {
-	return s.w.History().HourlyCloses(ctx, from, to)
 }
 
 func TestAnswersReadAsTheirScripts(t *testing.T) {

@@ -39,7 +39,7 @@ type TableRow struct {
 	ATH                      *float64                 `json:"ath,omitempty" explain:"market/{id}/ath" doc:"Highest price ever, USD; absent if no source states one"`
 	ATL                      *float64                 `json:"atl,omitempty" explain:"market/{id}/atl" doc:"Lowest price ever, USD; absent if no source states one"`
 	Sparkline7d              []float64                `json:"sparkline7d,omitempty" explain:"sparkline/{id}/{sparklineUntil}/{left}" doc:"Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"`
-	SparklineUntil           string                   `json:"sparklineUntil,omitempty" format:"date-time" doc:"Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then"`
+	SparklineUntil           string                   `json:"sparklineUntil,omitempty" format:"date-time" doc:"Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then. It moves on in the second minute of an hour"`
 	LastUpdated              string                   `json:"lastUpdated" format:"date-time" doc:"End of the last minute in which the row changed"`
 }
 
@@ -68,7 +68,7 @@ func (u *Unit) table() query.Endpoint {
 		Params: []query.Param{
 			pageParam,
 			{Name: "per_page", Kind: query.Integer, Default: "100", Min: 1, Max: 250, Doc: "Rows per page."},
-			{Name: "sparkline", Kind: query.Flag, Default: "false", Doc: "Adds hourly prices of 7 days."},
+			{Name: "sparkline", Kind: query.Flag, Default: "false", Stored: true, Doc: "Adds hourly prices of 7 days."},
 			{Name: "order", Kind: query.Text, Default: "market_cap_rank", Allowed: tableOrders, Doc: "Sort key."},
 			orderParam("order_dir"), categoryParam, searchParam, asOfParam},
 		Body: TableBody{}, MaxAge: listAge, Hot: true, Handle: u.getTable,
@@ -76,32 +76,43 @@ func (u *Unit) table() query.Endpoint {
 }
 
 func (u *Unit) getTable(ctx context.Context, r *query.Request) (query.Answer, error) {
-	sparkline := r.Flag("sparkline")
-	if _, past := r.Time("asOf"); past && sparkline {
-		return query.Answer{}, query.NotSupported("sparkline", "hourly prices are not kept as they were served: /api/v1/charts/{coinId} has those of then")
+	var ix *index
+	var closes *views.HourCloses // of sparklines
+	var of views.ClosesOf
+	var err error
+	sparklines := r.Flag("sparkline")
+	if sparklines {
+		ix, closes, of, err = u.lined(ctx, r)
+	} else {
+		ix, err = u.indexOf(ctx, r)
 	}
-	ix, err := u.indexOf(ctx, r)
 	if err != nil {
 		return query.Answer{}, err
 	}
 	s := seek("", r.Text("search"), "", r.Text("category"))
 	by := orderKey{by: r.Text("order"), desc: r.Text("order_dir") == "desc", priced: true}
 	number, size := r.Integer("page"), r.Integer("per_page")
-	key := bodyKey{endpoint: "table", first: number, last: size, flag: sparkline, a: by.by + r.Text("order_dir")}
+	key := bodyKey{endpoint: "table", first: number, last: size, a: by.by + r.Text("order_dir")}
 	if r.Clamped() != nil {
 		key.a += " clamped"
 	}
 	if !s.all() {
 		key.b, key.c = own(s.words[1]), own(s.category)
 	}
+	if sparklines && ix.asOf {
+		at, _ := r.Time("asOf")
+		if closes, err = u.closesAsOf(ctx, ix, page(ix.narrow(ix.order(by), &s), number, size), of, at); err != nil {
+			return query.Answer{}, err
+		}
+	}
+	key.closes = closes
 	return u.answer(ctx, ix, key, func() any {
 		found := ix.narrow(ix.order(by), &s)
 		body := TableBody{Data: []TableRow{}}
 		for _, i := range page(found, number, size) {
 			tabled := tableRow(ix.coins[i])
-			if sparkline {
-				tabled.Sparkline7d = ix.past.sparkline(ix.coins[i])
-				tabled.SparklineUntil = query.FormatTime(ix.past.sparklineUntil(ix.coins[i]).UnixNano())
+			if closes != nil {
+				tabled.Sparkline7d, tabled.SparklineUntil = sparkline(closes.Of(tabled.ID), ix.coins[i]), query.FormatTime(closes.Until.UnixNano())
 			}
 			body.Data = append(body.Data, tabled)
 		}

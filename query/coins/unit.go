@@ -31,8 +31,6 @@ type History interface {
 	views.PublishedPrices
 	// FirstPriced returns the beginning of the first minute with a published price of each coin, by coin id.
 	FirstPriced(ctx context.Context) (map[string]time.Time, error)
-	// HourlyCloses returns the close of each hour that starts in [from, to), by coin id; an hour without a price is 0.
-	HourlyCloses(ctx context.Context, from, to time.Time) (map[string][]float64, error)
 }
 
 // Served is where it is read what was served at past instants.
@@ -82,8 +80,9 @@ func (u *Unit) Endpoints() []query.Endpoint {
 // bodyKey names an answer made from one index.
 type bodyKey struct {
 	index uint64
-	// rates is the version of the rates of coins, 0 for an answer without any.
+	// rates is the version of the rates of coins, 0 for an answer without any; closes are what its sparklines are made of, nil for none.
 	rates       uint64
+	closes      *views.HourCloses
 	endpoint    string
 	others      views.OthersKey
 	view        query.View

@@ -55,8 +55,9 @@ type fixture struct {
 	// variants are the rows of earn products, by product and variant.
 	variants map[string]*eventsv1.EarnVariant
 	figures  *views.Figures
-	// listed answers lists of coins.
+	// listed answers lists of coins; look finds out of which candles charts, and its sparklines, are made.
 	listed *listed.Unit
+	look   func()
 	// ended is the last minute that was closed.
 	ended int64
 	// outside are coins that our table does not have, with their symbols and names, by id.
@@ -118,6 +119,11 @@ func newFixture(t testing.TB) *fixture {
 	currencies := views.NewPastCurrencies(w.Catalog, log, past)
 	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, log, past), log, past)
 	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
+	candles.RememberBy(func() time.Time { return w.Now }, w.Prices.Steps(), past)
+	w.look = func() {
+		w.CloseCandles(w.Now)
+		w.Must(candles.Look(w.T.Context()))
+	}
 	naming := symbols.New(w.Catalog, w.Prices, w.Rates, nil, past, schemas.NewSymbolOverrides())
 	u := explain.New(explain.Deps{Prices: w.Prices, Catalog: w.Catalog, Yields: w.Yields, History: past, Log: log, Pegs: w.statistics,
 		Currencies: currencies, Coins: pastCoins, Defi: views.NewPastDefi(w.newest, log, past), Candles: candles, RateCharts: rateCharts, Symbols: naming, Providers: map[string]views.Provider{american.Slug: american}})

@@ -38,6 +38,7 @@ func TestSparklinesAreReproduced(t *testing.T) {
 	} else if n := w.reproduced("sparkline/bitcoin/"+row.SparklineUntil+"/0", "", true); *n.Value != row.Sparkline7d[0] {
 		t.Errorf("got %+v, want %g", n, row.Sparkline7d[0])
 	}
+	w.look()
 	w.Must(w.listed.Refresh(t.Context()))
 	var body listed.TableBody
 	w.read("/api/v1/coins/markets?sparkline=true", &body)

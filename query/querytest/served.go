@@ -14,6 +14,7 @@ import (
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 	"github.com/marketlog/marketlog/stream"
+	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/history/rows"
 	"github.com/marketlog/marketlog/stream/streamtest"
 )
@@ -57,6 +58,18 @@ func (w *Fixture) Log() (*views.Log, *kgo.Client) {
 	w.T.Cleanup(client.Close)
 	w.Must(stream.CreateTopics(w.T.Context(), client, schemas.Topics, 1, func(schemas.Topic) map[string]string { return nil }))
 	return views.NewLog(reach, nil), client
+}
+
+// CloseCandles has live minutes of all coins closed up to a time.
+func (w *Fixture) CloseCandles(until time.Time) {
+	w.T.Helper()
+	topic, err := schemas.TopicNamed(schemas.TopicCandles)
+	w.Must(err)
+	var progress []history.SinkProgress
+	for partition := range topic.Partitions {
+		progress = append(progress, history.SinkProgress{Sink: topic.Name, Progress: history.Progress{Partition: partition, Next: w.Offset(), ClosedUntil: until.UnixNano()}})
+	}
+	w.Must(w.Store.Record(w.T.Context(), progress))
 }
 
 // RecordServed keeps the steps of a process in the store, as one that ends writes them to the log.

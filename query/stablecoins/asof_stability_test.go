@@ -55,13 +55,7 @@ func (w *stabilityFixture) close(before func()) {
 	}
 	w.AddCandles(candles...)
 	before()
-	topic, err := schemas.TopicNamed(schemas.TopicCandles)
-	w.Must(err)
-	var progress []history.SinkProgress
-	for partition := range topic.Partitions {
-		progress = append(progress, history.SinkProgress{Sink: topic.Name, Progress: history.Progress{Partition: partition, Next: w.Offset(), ClosedUntil: w.closed.UnixNano()}})
-	}
-	w.Must(w.Store.Record(w.T.Context(), progress))
+	w.CloseCandles(w.closed)
 }
 
 // backfill has a venue report candles of before, perhaps others than before, which are folded.

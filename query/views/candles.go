@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -39,6 +40,9 @@ type Candles struct {
 	history    CandleHistory
 	closed     *otter.Cache[closedKey, []schemas.Candle]
 	served     servedCandles
+	// closes are those of hours that were read last, by what they are made of and the minute.
+	closes     *pastViews[closesKey, *HourCloses]
+	lastCloses atomic.Pointer[HourCloses]
 }
 
 // closedKey names candles that have closed: those of the buckets before a time.
@@ -51,7 +55,7 @@ type closedKey struct {
 
 // NewCandles makes a reader of candles.
 func NewCandles(priceCache *PriceCache, history CandleHistory) *Candles {
-	return &Candles{priceCache: priceCache, history: history, closed: otter.Must(&otter.Options[closedKey, []schemas.Candle]{
+	return &Candles{priceCache: priceCache, history: history, closes: newPastViews[closesKey, *HourCloses](closesHeld), closed: otter.Must(&otter.Options[closedKey, []schemas.Candle]{
 		MaximumWeight:    cachedCandles,
 		Weigher:          func(_ closedKey, held []schemas.Candle) uint32 { return uint32(len(held)) + 1 },
 		ExpiryCalculator: otter.ExpiryWriting[closedKey, []schemas.Candle](cachedFor),

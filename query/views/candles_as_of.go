@@ -32,6 +32,13 @@ type PastCandles interface {
 	IntervalsAsOf(ctx context.Context, coinID string, interval time.Duration, from, to time.Time, of read.CandlesAsOf) ([]schemas.Candle, error)
 	// CandleTailAsOf is CandleHistory.CandleTail up to an instant, of the prices that had been written and served by then.
 	CandleTailAsOf(ctx context.Context, coinID string, step time.Duration, from, at time.Time, served ServedPrices) ([]schemas.Candle, error)
+	// CandlesServedByMinute is CandlesServed of when the minute of an instant began, or of the first that a process recorded, where that was later in the minute.
+	CandlesServedByMinute(ctx context.Context, at time.Time) (served read.ServedCandles, recorded bool, err error)
+	// HourlyCloses returns the close of each hour of coins, nil for all, that starts in [from, to), whole hours both, by coin id: the first of a list is that
+	// of from, and an hour without a price is 0. No more counts than what is named.
+	HourlyCloses(ctx context.Context, coins []string, from, to time.Time, of read.CandlesAsOf) (map[string][]float64, error)
+	// KnownPast fails with a *read.UnknownPastError where it is not known what back-filled candles were.
+	KnownPast(ctx context.Context, of read.CandlesAsOf) error
 }
 
 // servedCandles remembers what charts were made of.
@@ -41,6 +48,7 @@ type servedCandles struct {
 	steps *ServedSteps
 	mu    sync.Mutex
 	list  servedList[read.ServedCandles]
+	first int64 // when the first was remembered, which the list may have no longer; Unix nanoseconds
 }
 
 // RememberBy makes the candles remember, and record, what they are made of, by a clock, and lets them be read as of an instant. It must be called before
@@ -70,6 +78,9 @@ func (c *Candles) Look(ctx context.Context) error {
 		return nil
 	}
 	from := s.clock().UnixNano()
+	if len(s.list) == 0 {
+		s.first = from
+	}
 	step := &eventsv1.ServedCandles{Folded: now.Folded}
 	for _, closed := range now.Closed {
 		step.Closed = append(step.Closed, closed.UnixNano())
@@ -315,4 +326,163 @@ func (c *Candles) intervalsAsOf(
 		tailFrom = candles[n-1].Newest.Add(time.Minute)
 	}
 	return candles, tailFrom, err
+}
+
+const (
+	// ClosesHours is how many closes of hours there are of a coin, and the price of the hour under way makes it a week.
+	ClosesHours = 7*24 - 1
+	// closesHeld is how many readings of all coins are held: that of the minute, and the one before.
+	closesHeld = 2
+	// replaySettles is how long after a replay said that it takes the place of tables it certainly has.
+	replaySettles = 2 * time.Minute
+)
+
+// ClosesOf is what closes of hours are made of at an instant.
+type ClosesOf struct {
+	// Until is the beginning of the hour that the minute before lies in: with it all earlier hours have ended a minute ago at least.
+	Until time.Time
+	of    read.CandlesAsOf
+}
+
+// closesOf is what closes are made of at an instant, when charts were made of so much at the beginning of its minute. Minutes count as far as those of all
+// coins had closed, so that one condition holds for all.
+func closesOf(made read.ServedCandles, at time.Time) ClosesOf {
+	until := at.UTC().Truncate(time.Minute).Add(-time.Minute).Truncate(time.Hour)
+	closed := made.Of(0).ClosedAll.UTC()
+	if closed.After(until) {
+		closed = until
+	}
+	of := read.CandlesAsOf{Closed: time.Unix(0, 0).UTC(), ClosedAll: closed, Folded: made.Folded}
+	if len(made.Closed) > 0 { // else there never was a live minute
+		of.Closed = closed
+	}
+	return ClosesOf{until, of}
+}
+
+func (o ClosesOf) from() time.Time { return o.Until.Add(-ClosesHours * time.Hour) }
+
+// HourCloses are the closes of the last hours of coins. They never change.
+type HourCloses struct {
+	// Until is the end of the last hour.
+	Until  time.Time
+	of     ClosesOf
+	replay time.Time
+	byCoin map[string][]float64
+}
+
+// Of returns the closes of a coin, oldest first, 0 for an hour without a price; nil where it has none.
+func (h *HourCloses) Of(coinID string) []float64 { return h.byCoin[coinID] }
+
+// closesKey names a reading of all coins. Within a minute it is the same: whether a replay has changed it is looked up once in it.
+type closesKey struct {
+	of     ClosesOf
+	minute int64
+}
+
+// Closes returns the closes of hours of all coins at a time of the query's clock: those of the candles that charts were made of when its minute began, or that
+// the process first had, where that was later. They are read anew when these are others, or a replay was; most often once an hour. Before it is known what
+// charts are made of there are none. With an error, also that of a context whose caller waits no longer, it returns those that were read last.
+func (c *Candles) Closes(ctx context.Context, now time.Time) (*HourCloses, error) {
+	made, known := c.served.byMinute(now)
+	of := closesOf(made, now)
+	if !known {
+		return &HourCloses{Until: of.Until}, nil
+	}
+	minute := now.UTC().Truncate(time.Minute)
+	closes, err := c.closes.get(ctx, closesKey{of, minute.UnixNano()}, func(ctx context.Context) (*HourCloses, error) { return c.readCloses(ctx, of, minute) })
+	if err == nil {
+		return closes, nil
+	}
+	if closes = c.lastCloses.Load(); closes == nil {
+		closes = &HourCloses{Until: of.Until}
+	}
+	return closes, fmt.Errorf("reading the closes of hours: %w", err)
+}
+
+// PrepareCloses reads the closes of now, so that nobody waits for it.
+func (c *Candles) PrepareCloses(ctx context.Context) error {
+	if c.served.past == nil {
+		return nil
+	}
+	_, err := c.Closes(ctx, c.served.clock())
+	return err
+}
+
+// readCloses reads the closes of all coins, unless those that were read last are the same.
+func (c *Candles) readCloses(ctx context.Context, of ClosesOf, minute time.Time) (*HourCloses, error) {
+	past := c.served.past
+	replay, err := past.Restated(ctx, []string{tableCandles}, nil, of.from(), of.Until, time.Unix(0, 0))
+	if err != nil {
+		return nil, err
+	}
+	if replay.Add(replaySettles).After(minute) { // what is read now may be what was there before it
+		replay = minute
+	}
+	if last := c.lastCloses.Load(); last != nil && last.of == of && last.replay.Equal(replay) {
+		return last, nil
+	}
+	byCoin, err := past.HourlyCloses(ctx, nil, of.from(), of.Until, of.of)
+	if err != nil {
+		return nil, err
+	}
+	closes := &HourCloses{of.Until, of, replay, byCoin}
+	c.lastCloses.Store(closes)
+	return closes, nil
+}
+
+// ClosesServed is what closes of hours were made of at a past instant. It fails with an *AgedOutError where that is not recorded, and with ErrHistoryBehind
+// where it is not kept yet, after it has waited for it for four seconds.
+func (c *Candles) ClosesServed(ctx context.Context, at time.Time) (ClosesOf, error) {
+	past := c.served.past
+	made, err := onceKept(ctx, func() (read.ServedCandles, error) {
+		return whatServed(ctx, c.served.steps, past, at, serving[read.ServedCandles]{
+			remembered: c.served.byMinute,
+			recorded: func(ctx context.Context) (read.ServedCandles, bool, error) {
+				return past.CandlesServedByMinute(ctx, at)
+			},
+			since: func(ctx context.Context) (time.Time, error) { return past.CandlesServedSince(ctx, 0) },
+			aged:  AgedOutError{Kept: "of which candles sparklines were made is recorded", Instead: closesInstead},
+		})
+	})
+	if err != nil {
+		return ClosesOf{}, fmt.Errorf("reading of what closes of hours were made at %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+	}
+	return closesOf(made, at), nil
+}
+
+// closesInstead is what reaches further back than sparklines as they were.
+const closesInstead = "/api/v1/charts/{coinId} with knowledge=latest reaches further back"
+
+// ClosesAsOf returns the closes of hours of some coins that Closes did at a past instant, by what they were made of then. It fails with an *AgedOutError
+// where that is not kept any more, or was replaced.
+func (c *Candles) ClosesAsOf(ctx context.Context, of ClosesOf, coins []string, at time.Time) (*HourCloses, error) {
+	past := c.served.past
+	if err := past.KnownPast(ctx, of.of); err != nil {
+		return nil, c.Unknown(ctx, err)
+	}
+	// Those that had been read up to replaySettles after a replay may be of before it.
+	restated, err := past.Restated(ctx, []string{tableCandles}, coins, of.from(), of.Until, at.UTC().Truncate(time.Minute).Add(-replaySettles))
+	if err != nil {
+		return nil, err
+	}
+	if !restated.IsZero() {
+		return nil, changedByReplay(restated.Add(time.Minute-1).Truncate(time.Minute).Add(replaySettles), "")
+	}
+	byCoin, err := past.HourlyCloses(ctx, coins, of.from(), of.Until, of.of)
+	return &HourCloses{Until: of.Until, byCoin: byCoin}, err
+}
+
+// byMinute is what charts of this process were made of when the minute of an instant began, or when it began to answer, or first knew, where that was
+// later; false where that is not remembered.
+func (s *servedCandles) byMinute(at time.Time) (served read.ServedCandles, remembered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	minute := at.Truncate(time.Minute)
+	if began, _ := s.steps.began(); began > minute.UnixNano() && began <= at.UnixNano() {
+		minute = time.Unix(0, began)
+	}
+	if served, remembered = s.list.at(minute); !remembered && len(s.list) > 0 && s.list[0].from == s.first && s.first <= at.UnixNano() {
+		return s.list[0].value, true
+	}
+	return served, remembered
 }

@@ -33,10 +33,6 @@ func (*nothingYet) CandleTail(context.Context, string, time.Duration, time.Time,
 
 func (*nothingYet) FirstPriced(context.Context) (map[string]time.Time, error) { return nil, nil }
 
-func (*nothingYet) HourlyCloses(context.Context, time.Time, time.Time) (map[string][]float64, error) {
-	return nil, nil
-}
-
 // Every coin of the catalog has one price, which all operations serve from the same source, whether venues make it or a
 // reference source reports it; and every name means the same coin in all operations.
 func TestOneCatalogAndOnePriceEverywhere(t *testing.T) {

@@ -91,6 +91,46 @@ func (w *pastFixture) checkSaid() {
 		if diff := cmp.Diff(s.candles, got, cmpopts.EquateEmpty()); diff != "" {
 			w.Errorf("%s of %s as of %d: what was said(-), what is said to have been(+):\n%s", s.interval, s.coin, s.made.Folded, diff)
 		}
+		w.checkCloses(s.made.Of(0))
+	}
+}
+
+// checkCloses compares closes of hours that are read at once, of all coins and of some, with candles that are read one coin at a time, when live minutes of
+// all count as far as those of every coin.
+func (w *pastFixture) checkCloses(of read.CandlesAsOf) {
+	w.Helper()
+	to := time.Unix(0, noon).Add(time.Duration(2-w.IntN(5)) * time.Hour).Truncate(time.Hour)
+	from := to.Add(-time.Duration(1+w.IntN(300)) * time.Hour)
+	if of.ClosedAll.After(to) {
+		of.ClosedAll = to
+	}
+	of.Closed = of.ClosedAll
+	all, err := read.From(w.store).HourlyCloses(w.Context(), nil, from, to, of)
+	w.must(err)
+	some, err := read.From(w.store).HourlyCloses(w.Context(), pastCoins[:2], from, to, of)
+	w.must(err)
+	for i, coin := range pastCoins {
+		candles, err := read.From(w.store).IntervalsAsOf(w.Context(), coin, time.Hour, from, to, of)
+		if unknown := (*read.UnknownPastError)(nil); errors.As(err, &unknown) {
+			continue
+		}
+		w.must(err)
+		want := make([]float64, int(to.Sub(from)/time.Hour))
+		for _, c := range candles {
+			want[int(c.Start.Sub(from)/time.Hour)] = c.Close
+		}
+		if len(candles) == 0 {
+			want = nil
+		}
+		if diff := cmp.Diff(want, all[coin]); diff != "" {
+			w.Errorf("closes of the hours of %s as of %d, minutes closed by %s: of one coin(-), of all(+):\n%s", coin, of.Folded, of.ClosedAll, diff)
+		}
+		if i >= 2 {
+			want = nil
+		}
+		if diff := cmp.Diff(want, some[coin]); diff != "" {
+			w.Errorf("closes of the hours of %s as of %d: of one coin(-), of two(+):\n%s", coin, of.Folded, diff)
+		}
 	}
 }
 
@@ -377,6 +417,7 @@ func (w *pastFixture) check() (found int) {
 	}
 	near := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".VolumeUSD" }, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(a) }))
 	w.checkSaid()
+	w.checkCloses(read.CandlesAsOf{ClosedAll: time.Unix(w.oracle.closed, 0), Folded: read.FoldedNow})
 	from, to := pastSpan.From, pastSpan.To
 	for name, length := range lengths {
 		all, err := read.From(w.store).AllIntervals(w.Context(), length, from, to)

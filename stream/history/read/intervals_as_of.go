@@ -48,7 +48,7 @@ func (r Reader) IntervalsAsOf(ctx context.Context, coinID string, interval time.
 	if !lacking.From.Before(lacking.To) || !lacking.From.Before(of.ClosedAll) {
 		return live, nil
 	}
-	if err := r.knownPast(ctx, of); err != nil {
+	if err := r.KnownPast(ctx, of); err != nil {
 		return nil, err
 	}
 	backfilled, err := r.pastAsOf(ctx, coinID, interval, []past.Span{{From: from, To: to}}, of)
@@ -95,8 +95,8 @@ func (r Reader) liveAsOf(ctx context.Context, coinID string, interval time.Durat
 	return append(whole, part...), nil
 }
 
-// knownPast fails where it is not known what back-filled candles were.
-func (r Reader) knownPast(ctx context.Context, of CandlesAsOf) error {
+// KnownPast fails with an *UnknownPastError where it is not known what back-filled candles were.
+func (r Reader) KnownPast(ctx context.Context, of CandlesAsOf) error {
 	if of.Folded == FoldedNow {
 		return nil
 	}
@@ -200,6 +200,24 @@ func (r Reader) CandlesServed(ctx context.Context, at time.Time) (served ServedC
 	by, replica := servedBy(ctx)
 	found, err := history.Select(ctx, r.store, "SELECT closed, folded FROM served_candles WHERE time <= fromUnixTimestamp64Nano(?, 'UTC')"+by+" ORDER BY time DESC, replica LIMIT 1",
 		append([]any{at.UnixNano()}, replica...), func(rows driver.Rows) (s ServedCandles, err error) { return s, rows.Scan(&s.Closed, &s.Folded) })
+	if err != nil || len(found) == 0 {
+		return served, false, err
+	}
+	return found[0], true, nil
+}
+
+// CandlesServedByMinute is CandlesServed of when the minute of an instant began, or of the first that a process recorded, where that was later in the minute.
+func (r Reader) CandlesServedByMinute(ctx context.Context, at time.Time) (served ServedCandles, recorded bool, err error) {
+	by, replica := servedBy(ctx)
+	minute := at.Truncate(time.Minute)
+	args := slices.Concat([]any{minute.UnixNano(), at.UnixNano()}, replica, replica)
+	// A process that answers records something each minute.
+	found, err := history.Select(ctx, r.store, `WITH fromUnixTimestamp64Nano(?, 'UTC') AS minute, fromUnixTimestamp64Nano(?, 'UTC') AS until
+		SELECT closed, folded FROM (
+			SELECT time, replica, closed, folded FROM served_candles WHERE time <= minute`+by+` ORDER BY time DESC, replica LIMIT 1
+			UNION ALL SELECT time, replica, closed, folded FROM served_candles WHERE time > minute AND time <= until`+by+`
+				AND replica NOT IN (SELECT replica FROM served_candles WHERE time > minute - toIntervalDay(1) AND time <= minute) ORDER BY time LIMIT 1 BY replica
+		) ORDER BY time DESC, replica LIMIT 1`, args, func(rows driver.Rows) (s ServedCandles, err error) { return s, rows.Scan(&s.Closed, &s.Folded) })
 	if err != nil || len(found) == 0 {
 		return served, false, err
 	}

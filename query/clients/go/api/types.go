@@ -918,7 +918,8 @@ type CoinsTableRow struct {
 	PriceSource string `json:"priceSource"`
 	// Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history
 	Sparkline7d []float64 `json:"sparkline7d,omitzero"`
-	// Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then
+	// Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then. It moves on in
+	// the second minute of an hour
 	SparklineUntil time.Time `json:"sparklineUntil,omitzero"`
 	// Lower case
 	Symbol string `json:"symbol"`

@@ -903,7 +903,7 @@ export interface CoinsTableRow {
   priceSource: string
   /** Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history */
   sparkline7d?: number[]
-  /** Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then */
+  /** Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then. It moves on in the second minute of an hour */
   sparklineUntil?: string
   /** Lower case */
   symbol: string

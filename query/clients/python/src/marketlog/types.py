@@ -890,7 +890,9 @@ class CoinsTableRow(TypedDict):
     sparkline7d: NotRequired[list[float]]
     """Hourly closing prices of 7 days, the last one current: 168 numbers, fewer if the price has a shorter history"""
     sparklineUntil: NotRequired[str]
-    """Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then"""
+    """Beginning of the hour of the last number of sparkline7d: the one before is the close of the hour that ends then. It moves on
+    in the second minute of an hour
+    """
     symbol: str
     """Lower case"""
     totalSupply: NotRequired[float]
