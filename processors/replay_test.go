@@ -191,7 +191,7 @@ func (r *replayer) run(t testing.TB) processors.ReplayResult {
 	return result
 }
 
-var replayTables = []string{"prices", "prices_1m", "candles_1m", "venue_candles_1m"}
+var replayTables = []string{"prices", "prices_1h", "candles_1m", "venue_candles_1m"}
 
 func digests(t testing.TB, store *history.Store, suffix string) (all [][sha256.Size]byte) {
 	t.Helper()

@@ -139,8 +139,8 @@ var Topics = []Topic{
 			unordered("chain_tvl").keeping(90),
 			unordered("fear_greed").stating("value", "classification"), unordered("global_figures").keeping(90),
 			unordered("coin_past").stating("market_cap", "volume_24h"), unordered("defi_past").stating("total_tvl"), unordered("fetches").keeping(90),
-			// Rates of a day come of several sources: fixings has the last of all, fiat_rates those of each.
-			unordered("sources"), unordered("listings"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates").stating("rate"), filled("past_marks"),
+			// Rates of a day come of several sources: fixings has the last of all, fiat_rates those of each, and fixings_told those that others replaced too.
+			unordered("sources"), unordered("listings"), unordered("overrides"), unordered("fixings"), unordered("fiat_rates").stating("rate"), unordered("fixings_told"), filled("past_marks"),
 		},
 	},
 	{

@@ -17,7 +17,8 @@ func (w *work) pegPoint(ctx context.Context, coin *views.CatalogCoin, name strin
 	if len(parts) == 4 && parts[3] != "price" {
 		return nil, w.nearField(name, parts, 3, []string{"price"})
 	}
-	if own, ok := w.Prices.Coins().ByID(coin.ID); !ok || own.Peg == "" {
+	own, ok := w.Prices.Coins().ByID(coin.ID)
+	if !ok || own.Peg == "" {
 		return nil, query.NotFound("%s has no peg in the coin table, and so no history of one", coin.ID)
 	}
 	end, ok := instant(parts[2])
@@ -29,7 +30,7 @@ func (w *work) pegPoint(ctx context.Context, coin *views.CatalogCoin, name strin
 	}
 	for _, interval := range pegIntervals {
 		step := intervals[interval]
-		samples, err := w.History.PegSeries(ctx, coin.ID, end.Add(-step), end, step)
+		samples, err := w.pegSeries(ctx, own, end.Add(-step), end, step)
 		if err != nil {
 			return nil, err
 		}
@@ -43,6 +44,19 @@ func (w *work) pegPoint(ctx context.Context, coin *views.CatalogCoin, name strin
 		return pegPointOf(coin.ID, samples[0], price, len(parts) == 4), nil
 	}
 	return nil, query.NotFound("the history of the peg of %s has no point at %s: no candle ended then", coin.ID, end.Format(time.RFC3339))
+}
+
+// pegSeries is the history of a peg: as of an instant by the rates of its currency that counted then.
+func (w *work) pegSeries(ctx context.Context, coin schemas.Coin, from, to time.Time, step time.Duration) ([]views.PegSample, error) {
+	if !w.past || coin.Peg == schemas.USD {
+		return w.History.PegSeries(ctx, coin.ID, from, to, step)
+	}
+	of, err := w.Candles.ServedAt(ctx, coin, w.asOf)
+	if err != nil {
+		return nil, query.FaultOfPast(err, w.asOf)
+	}
+	of.Closed, of.ClosedAll, of.Folded = to, to, views.FoldedNow
+	return w.History.PegSeriesAsOf(ctx, coin.ID, from, to, step, of)
 }
 
 // pegPointOf is the node of a point, of which the price is the close of a candle.

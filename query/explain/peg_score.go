@@ -189,7 +189,7 @@ func (w *work) pegCloses(ctx context.Context, coin stablecoin, at time.Time) ([]
 	}
 	targets := map[int64]float64{}
 	if coin.peg != schemas.USD {
-		days, err := w.History.PegSeries(ctx, coin.ID, from.Truncate(oneDay), at.Truncate(time.Minute).Add(time.Minute), oneDay)
+		days, err := w.pegSeries(ctx, coin.Own, from.Truncate(oneDay), at.Truncate(time.Minute).Add(time.Minute), oneDay)
 		if err != nil {
 			return nil, err
 		}

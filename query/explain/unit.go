@@ -75,6 +75,8 @@ type History interface {
 	EarnFixingsOf(ctx context.Context, date time.Time) ([]*eventsv1.EarnFixing, error)
 	// PegSeries returns how far a stablecoin of the coin table lay from its peg in (from, to], one sample a step, oldest first.
 	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
+	// PegSeriesAsOf is PegSeries when no more of the candles, and of the rates of the currency, counts than what is named.
+	PegSeriesAsOf(ctx context.Context, coinID string, from, to time.Time, step time.Duration, of views.CandlesAsOf) ([]views.PegSample, error)
 	// Summaries returns of each step in (from, to] the last summary of the whole market, oldest first.
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 	// FearGreedHistory returns what sources published of the days that begin in [from, to), by day.

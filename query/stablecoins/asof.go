@@ -30,12 +30,8 @@ func (u *Unit) servedAt(ctx context.Context, at time.Time) (*state, views.PegsBy
 		entry: func(coin schemas.Coin) *views.Entry { return entries[coin.ID] }, rates: u.pastRates, at: at, names: u.catalog.Snapshot()}, kept, nil
 }
 
-// madeAt is what the past of a stablecoin was made of at an instant. Of currencies but the dollar it is not known which rates of the days there were.
+// madeAt is what the past of a stablecoin was made of at an instant.
 func (u *Unit) madeAt(ctx context.Context, k *known, back window, at time.Time) (*views.CandlesAsOf, error) {
-	if k.peg != schemas.USD {
-		return nil, query.NotSupported("symbol", "the history of a stablecoin that follows %s is made of daily rates, of which it is not kept when each became known: with asOf take one that "+
-			"follows the US dollar; /api/v1/stablecoins/index?asOf=%s has the deviation and the score of this one", k.peg, query.FormatTime(at.UnixNano()))
-	}
 	coin, _ := u.priceCache.Coins().ByID(k.id)
 	made, err := u.served.Candles.MadeAt(ctx, coin, at.Add(-back.span-back.step), at)
 	return made, query.FaultOfPast(err, at)

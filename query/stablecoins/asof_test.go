@@ -164,7 +164,7 @@ func TestPegsAsTheyWereServed(t *testing.T) {
 	}
 	clock()
 	w.closes()
-	for _, coin := range []string{"tether", "usd-coin", "euro-coin"} { // what this process does not remember, it waits for until its steps are in a table
+	for _, coin := range []string{"tether", "usd-coin", "euro-coin", "cnh-tether"} { // what this process does not remember, it waits for until its steps are in a table
 		w.price(coin, quiet)
 	}
 	w.minute(w.Now.Truncate(time.Minute), quiet)

@@ -6,6 +6,7 @@ import (
 	"github.com/marketlog/marketlog/deploy/embedded/enginetest"
 	"github.com/marketlog/marketlog/query/querytest"
 	"github.com/marketlog/marketlog/query/stablecoins"
+	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
 )
 
@@ -13,9 +14,18 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // newFixture has a part of the embedded table, since the store knows the pegs of that.
 func newFixture(t testing.TB) *querytest.Fixture {
-	w := querytest.NewFixture(t, querytest.Coins(
-		"bitcoin,BTC,Bitcoin,1,coin,,", "tether,USDT,Tether,2,stablecoin,USD,", "usd-coin,USDC,USDC,3,stablecoin,USD,",
-		"euro-coin,EURC,EURC,4,stablecoin,EUR,", "other-tether,USDT,Other Tether,5,token,,"))
+	coins, err := schemas.ParseCoins(`id,symbol,name,rank,kind,peg,aliases
+bitcoin,BTC,Bitcoin,1,coin,,
+tether,USDT,Tether,2,stablecoin,USD,
+usd-coin,USDC,USDC,3,stablecoin,USD,
+euro-coin,EURC,EURC,4,stablecoin,EUR,
+other-tether,USDT,Other Tether,5,token,,
+cnh-tether,CNHT,CNH Tether,6,stablecoin,CNH,
+`, "code,name,aliases\nCNH,Offshore Yuan,\nEUR,Euro,\nJPY,Japanese Yen,\nUSD,United States Dollar,\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := querytest.NewFixture(t, coins)
 	w.Open(enginetest.Migrated(t))
 	w.Lines["minute-closes"] = func(words []string) { // coin, end of the first minute, closes
 		at := w.Time(words[2])

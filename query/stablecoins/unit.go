@@ -20,10 +20,10 @@ type History interface {
 	// PegSeries returns how far a stablecoin of the coin table lay from its peg in (from, to], one sample a step, oldest first.
 	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
 	views.PegHistory
-	// PegSeriesAsOf is PegSeries when no more of the candles counts than what is named.
+	// PegSeriesAsOf is PegSeries when no more of the candles, and of the rates of the currency, counts than what is named.
 	PegSeriesAsOf(ctx context.Context, coinID string, from, to time.Time, step time.Duration, of views.CandlesAsOf) ([]views.PegSample, error)
-	// PegEpisodes returns when one had lost it in (from, to], oldest first.
-	PegEpisodes(ctx context.Context, coinID string, from, to time.Time) ([]schemas.PegEpisode, error)
+	// PegEpisodes returns when one had lost it in (from, to], oldest first, by rates of its currency that had been told before an offset of reference.raw.v1.
+	PegEpisodes(ctx context.Context, coinID string, from, to time.Time, told int64) ([]schemas.PegEpisode, error)
 }
 
 const (
@@ -56,11 +56,11 @@ type Served struct {
 	Candles *views.Candles
 }
 
-// pastKey names the past of a peg up to a minute, and the candles that it is made of.
+// pastKey names the past of a peg up to a minute, and the candles and rates of its currency that it is made of.
 type pastKey struct {
-	coinID                            string
-	span                              time.Duration
-	minute, closed, closedAll, folded int64
+	coinID                                     string
+	span                                       time.Duration
+	minute, closed, closedAll, folded, fixings int64
 }
 
 // past is what history holds of a peg.
@@ -90,7 +90,7 @@ func (u *Unit) past(ctx context.Context, coinID string, span window, now time.Ti
 	to := now.Truncate(time.Minute)
 	key := pastKey{coinID: coinID, span: span.span, minute: to.Unix()}
 	if made != nil {
-		key.closed, key.closedAll, key.folded = made.Closed.Unix(), made.ClosedAll.Unix(), made.Folded
+		key.closed, key.closedAll, key.folded, key.fixings = made.Closed.Unix(), made.ClosedAll.Unix(), made.Folded, made.Fixings
 	}
 	return u.pasts.Get(context.WithoutCancel(ctx), key, otter.LoaderFunc[pastKey, *past](func(ctx context.Context, _ pastKey) (*past, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -105,12 +105,15 @@ func (u *Unit) past(ctx context.Context, coinID string, span window, now time.Ti
 		if err != nil {
 			return nil, err
 		}
-		closed := to
-		if made != nil && made.Closed.Before(closed) {
-			closed = made.Closed
+		closed, told := to, views.AllFixings
+		if made != nil {
+			told = made.Fixings
+			if made.Closed.Before(closed) {
+				closed = made.Closed
+			}
 		}
 		if from.Before(closed) {
-			p.episodes, err = u.history.PegEpisodes(ctx, coinID, from, closed)
+			p.episodes, err = u.history.PegEpisodes(ctx, coinID, from, closed, told)
 		}
 		return p, err
 	}))

@@ -26,8 +26,8 @@ type PastCandles interface {
 	CandlesNow(ctx context.Context) (read.ServedCandles, error)
 	// CandlesServed returns what they were made of at an instant; false where nothing is recorded of it or before.
 	CandlesServed(ctx context.Context, at time.Time) (served read.ServedCandles, recorded bool, err error)
-	// CandlesServedSince returns from which instant on that is recorded, with back-filled candles of a time of the tables or later; zero for none.
-	CandlesServedSince(ctx context.Context, folded int64) (time.Time, error)
+	// CandlesServedSince returns from which instant on that is recorded, with back-filled candles of a time of the tables or later, and rates of currencies up to an offset or a later one; zero for none.
+	CandlesServedSince(ctx context.Context, folded, fixings int64) (time.Time, error)
 	// IntervalsAsOf returns what CandleHistory.Intervals did when no more counted than what is named, or fails with a *read.UnknownPastError.
 	IntervalsAsOf(ctx context.Context, coinID string, interval time.Duration, from, to time.Time, of read.CandlesAsOf) ([]schemas.Candle, error)
 	// CandleTailAsOf is CandleHistory.CandleTail up to an instant, of the prices that had been written and served by then.
@@ -65,7 +65,8 @@ func (c *Candles) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// Look reads once what charts are made of. Who reads a chart later reads at least that.
+// Look reads once what charts are made of. Who reads a chart later reads at least that. Rates of currencies count from when on candles have closed, or were folded,
+// since: they come with others of their source, and there is a step for each minute at most.
 func (c *Candles) Look(ctx context.Context) error {
 	s := &c.served
 	now, err := s.past.CandlesNow(ctx)
@@ -81,7 +82,7 @@ func (c *Candles) Look(ctx context.Context) error {
 	if len(s.list) == 0 {
 		s.first = from
 	}
-	step := &eventsv1.ServedCandles{Folded: now.Folded}
+	step := &eventsv1.ServedCandles{Folded: now.Folded, Fixings: now.Fixings}
 	for _, closed := range now.Closed {
 		step.Closed = append(step.Closed, closed.UnixNano())
 	}
@@ -183,7 +184,7 @@ func (c *Candles) servedAt(ctx context.Context, at time.Time) (read.ServedCandle
 	return whatServed(ctx, c.served.steps, past, at, serving[read.ServedCandles]{
 		remembered: c.served.at,
 		recorded:   func(ctx context.Context) (read.ServedCandles, bool, error) { return past.CandlesServed(ctx, at) },
-		since:      func(ctx context.Context) (time.Time, error) { return past.CandlesServedSince(ctx, 0) },
+		since:      func(ctx context.Context) (time.Time, error) { return past.CandlesServedSince(ctx, 0, 0) },
 		aged:       AgedOutError{Kept: "of which candles charts were made is recorded", Instead: instead},
 	})
 }
@@ -202,13 +203,39 @@ func (c *Candles) Made(ctx context.Context, coin schemas.Coin, now time.Time) (*
 			made, _ = c.served.newest()
 		}
 	}
-	of := made.Of(c.partition(coin))
+	of := c.of(made, coin)
 	return &of, nil
 }
 
-// MadeAt returns what Made did at a past instant. It fails as AsOf does, for candles that begin at a time or later.
-func (c *Candles) MadeAt(ctx context.Context, coin schemas.Coin, from, at time.Time) (*read.CandlesAsOf, error) {
+// of is what counts of a coin. No rate counts of one that follows the US dollar.
+func (c *Candles) of(made read.ServedCandles, coin schemas.Coin) read.CandlesAsOf {
+	of := made.Of(c.partition(coin))
+	if coin.Peg == schemas.USD {
+		of.Fixings = 0
+	}
+	return of
+}
+
+// ServedAt returns what Made did at a past instant, though rows may have been replaced since. It fails as AsOf does, and for a coin that follows another
+// currency than the US dollar where it is not recorded which rates of it counted.
+func (c *Candles) ServedAt(ctx context.Context, coin schemas.Coin, at time.Time) (read.CandlesAsOf, error) {
 	made, err := onceKept(ctx, func() (read.ServedCandles, error) { return c.servedAt(ctx, at) })
+	if err != nil {
+		return read.CandlesAsOf{}, err
+	}
+	if made.Fixings == 0 && coin.Peg != "" && coin.Peg != schemas.USD {
+		since, err := c.served.past.CandlesServedSince(ctx, 0, 1)
+		if err != nil {
+			return read.CandlesAsOf{}, err
+		}
+		return read.CandlesAsOf{}, &AgedOutError{Kept: "by which daily rates pegs were measured is recorded", Since: since, Instead: "v_peg and v_peg_episodes have the past by the rates of now: /api/v1/sql"}
+	}
+	return c.of(made, coin), nil
+}
+
+// MadeAt is ServedAt, and fails where a replay has changed candles since that begin at a time or later.
+func (c *Candles) MadeAt(ctx context.Context, coin schemas.Coin, from, at time.Time) (*read.CandlesAsOf, error) {
+	of, err := c.ServedAt(ctx, coin, at)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +243,6 @@ func (c *Candles) MadeAt(ctx context.Context, coin schemas.Coin, from, at time.T
 	if err == nil && !restated.IsZero() {
 		err = changedByReplay(restated, "")
 	}
-	of := made.Of(c.partition(coin))
 	return &of, err
 }
 
@@ -226,7 +252,7 @@ func (c *Candles) Unknown(ctx context.Context, err error) error {
 	if !errors.As(err, &unknown) {
 		return err
 	}
-	since, err := c.served.past.CandlesServedSince(ctx, unknown.Until)
+	since, err := c.served.past.CandlesServedSince(ctx, unknown.Until, 0)
 	if err != nil {
 		return err
 	}
@@ -440,7 +466,7 @@ func (c *Candles) ClosesServed(ctx context.Context, at time.Time) (ClosesOf, err
 			recorded: func(ctx context.Context) (read.ServedCandles, bool, error) {
 				return past.CandlesServedByMinute(ctx, at)
 			},
-			since: func(ctx context.Context) (time.Time, error) { return past.CandlesServedSince(ctx, 0) },
+			since: func(ctx context.Context) (time.Time, error) { return past.CandlesServedSince(ctx, 0, 0) },
 			aged:  AgedOutError{Kept: "of which candles sparklines were made is recorded", Instead: closesInstead},
 		})
 	})

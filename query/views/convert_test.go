@@ -70,6 +70,6 @@ func (noPegs) PegStatistics(context.Context, time.Time) ([]views.PegStatistic, e
 	return nil, nil
 }
 
-func (noPegs) PegEpisodes(context.Context, string, time.Time, time.Time) ([]schemas.PegEpisode, error) {
+func (noPegs) PegEpisodes(context.Context, string, time.Time, time.Time, int64) ([]schemas.PegEpisode, error) {
 	return nil, nil
 }

@@ -18,6 +18,13 @@ func OfReplica(ctx context.Context, replica string) context.Context {
 // AnyReplica reports whether what was served at an instant is what any replica served.
 func AnyReplica(ctx context.Context) bool { return read.ReplicaOf(ctx) == "" }
 
+const (
+	// AllFixings is the offset before which all rates of currencies were told.
+	AllFixings = read.AllFixings
+	// FoldedNow is for back-filled candles as they are now.
+	FoldedNow = read.FoldedNow
+)
+
 // What history holds, by the names that units use.
 type (
 	// SummaryOHLC is what a figure of the whole market did in a step.

@@ -216,7 +216,7 @@ func TestPegsInSQLAreThoseOfTheFormulas(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("seed %d: episodes of %s: want(-), got(+):\n%s", seed, coin, diff)
 		}
-		episodes, err := read.From(store).PegEpisodes(t.Context(), coin, at(-3000*60), at(0))
+		episodes, err := read.From(store).PegEpisodes(t.Context(), coin, at(-3000*60), at(0), read.AllFixings)
 		if err != nil {
 			t.Fatal(err)
 		}

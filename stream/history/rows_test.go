@@ -459,7 +459,7 @@ func TestOtherRowsComeBack(t *testing.T) {
 }
 
 var replacing = []string{"ticks", "prices", "prices_1h", "candles_1m", "venue_candles_1m", "dead_letters", "dead_retries", "gaps", "ledger", "backfill", "fixings", "coins", "coin_events", "coin_markets",
-	"stablecoins", "protocols", "chain_tvl", "fear_greed", "global_figures", "coin_past", "defi_past", "fetches", "sources", "listings", "overrides", "fiat_rates", "markets", "markets_1d", "summaries", "sentiment", "rates", "rates_now", "rates_1h", "rates_1d", "rates_past", "defi", "defi_lists", "earn_products", "earn_history", "earn_changes", "earn_fixings", "earn_corrections", "imports"}
+	"stablecoins", "protocols", "chain_tvl", "fear_greed", "global_figures", "coin_past", "defi_past", "fetches", "sources", "listings", "overrides", "fiat_rates", "fixings_told", "markets", "markets_1d", "summaries", "sentiment", "rates", "rates_now", "rates_1h", "rates_1d", "rates_past", "defi", "defi_lists", "earn_products", "earn_history", "earn_changes", "earn_fixings", "earn_corrections", "imports"}
 
 func digests(t testing.TB, store *history.Store) map[string]string {
 	t.Helper()

@@ -553,7 +553,9 @@ type ServedCandles struct {
 	// Closed is up to when live minutes were closed in each partition of candles.v1, by its number, Unix nanoseconds. Empty where there never was one.
 	Closed []int64 `protobuf:"varint,1,rep,packed,name=closed,proto3" json:"closed,omitempty"`
 	// Folded is up to when back-filled candles were folded, by the clock of the tables, Unix nanoseconds.
-	Folded        int64 `protobuf:"varint,2,opt,name=folded,proto3" json:"folded,omitempty"`
+	Folded int64 `protobuf:"varint,2,opt,name=folded,proto3" json:"folded,omitempty"`
+	// Fixings is the offset in reference.raw.v1 before which the tables had all rates of currencies; 0 where that was not recorded, or they had none.
+	Fixings       int64 `protobuf:"varint,3,opt,name=fixings,proto3" json:"fixings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -598,6 +600,13 @@ func (x *ServedCandles) GetClosed() []int64 {
 func (x *ServedCandles) GetFolded() int64 {
 	if x != nil {
 		return x.Folded
+	}
+	return 0
+}
+
+func (x *ServedCandles) GetFixings() int64 {
+	if x != nil {
+		return x.Fixings
 	}
 	return 0
 }
@@ -906,10 +915,11 @@ const file_events_v1_served_proto_rawDesc = "" +
 	"\acoin_id\x18\x01 \x01(\tR\x06coinId\x12\x19\n" +
 	"\bmean_bps\x18\x02 \x01(\x01R\ameanBps\x12\x17\n" +
 	"\ap95_bps\x18\x03 \x01(\x01R\x06p95Bps\x12\x18\n" +
-	"\asamples\x18\x04 \x01(\rR\asamples\"?\n" +
+	"\asamples\x18\x04 \x01(\rR\asamples\"Y\n" +
 	"\rServedCandles\x12\x16\n" +
 	"\x06closed\x18\x01 \x03(\x03R\x06closed\x12\x16\n" +
-	"\x06folded\x18\x02 \x01(\x03R\x06folded\"<\n" +
+	"\x06folded\x18\x02 \x01(\x03R\x06folded\x12\x18\n" +
+	"\afixings\x18\x03 \x01(\x03R\afixings\"<\n" +
 	"\fServedSeries\x12\x18\n" +
 	"\awritten\x18\x01 \x01(\x03R\awritten\x12\x12\n" +
 	"\x04past\x18\x02 \x01(\x03R\x04past\"h\n" +

@@ -508,6 +508,11 @@ func (m *ServedCandles) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Fixings != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Fixings))
+		i--
+		dAtA[i] = 0x18
+	}
 	if m.Folded != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Folded))
 		i--
@@ -987,6 +992,9 @@ func (m *ServedCandles) SizeVT() (n int) {
 	}
 	if m.Folded != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Folded))
+	}
+	if m.Fixings != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Fixings))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2156,6 +2164,25 @@ func (m *ServedCandles) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Folded |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Fixings", wireType)
+			}
+			m.Fixings = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Fixings |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3719,6 +3746,25 @@ func (m *ServedCandles) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Folded |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Fixings", wireType)
+			}
+			m.Fixings = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Fixings |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -16,9 +16,9 @@ FROM (
     SELECT time, coin_id, price, published, transform(toString(coin_id), {stablecoins}, {pegs}, '') AS peg
     FROM {database}.prices FINAL WHERE coin_id IN {stablecoins} AND reason = ''
 ) AS p
-ASOF LEFT JOIN {database}.peg_rates AS f ON f.currency = p.peg AND toDate(p.time) >= f.day
+ASOF LEFT JOIN {database}.peg_rates(before = 9223372036854775807) AS f ON f.currency = p.peg AND toDate(p.time) >= f.day
 WHERE p.peg = 'USD' OR f.usd > 0 AND toDate(p.time) - f.day <= 6
 UNION ALL
-SELECT m.time, m.coin_id, m.peg, m.price, m.target_usd, m.deviation_bps, 'minute', toDateTime64(m.time + toIntervalMinute(1), 9, 'UTC') FROM {database}.peg_minutes AS m
+SELECT m.time, m.coin_id, m.peg, m.price, m.target_usd, m.deviation_bps, 'minute', toDateTime64(m.time + toIntervalMinute(1), 9, 'UTC') FROM {database}.peg_minutes(before = 9223372036854775807) AS m
 WHERE m.start < (SELECT if(count() = 0, toDateTime(4294967295, 'UTC'), min(time)) FROM {database}.prices)
 COMMENT 'How far each stablecoin of the coin table lay from its peg, one row a published price, and before those a minute'

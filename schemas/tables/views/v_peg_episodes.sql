@@ -20,7 +20,7 @@ FROM (
             -- The last minute that was beyond either bound decides.
             SELECT *, ifNull(anyLast(multiIf(abs(deviation_bps) >= 50, true, abs(deviation_bps) < 25, false, NULL))
                 OVER (PARTITION BY coin_id ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), false) AS lost
-            FROM {database}.peg_minutes
+            FROM {database}.peg_minutes(before = 9223372036854775807)
         )
     )
 )

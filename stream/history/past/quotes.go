@@ -156,7 +156,7 @@ func (f *Fold) fixings(ctx context.Context, currencies []string, from, to time.T
 	return DayRates(ctx, f.store, "fixings_usd", fiats, from, to)
 }
 
-// DayRates reads from a view of daily rates in USD, fixings_usd or peg_rates, those of currencies that count in [from, to).
+// DayRates reads from a view of daily rates in USD, fixings_usd or peg_rates with its parameter, those of currencies that count in [from, to).
 func DayRates(ctx context.Context, s *history.Store, view string, currencies []string, from, to time.Time) ([]schemas.Fixing, error) {
 	rates, err := history.Select(ctx, s,
 		"SELECT currency, day, usd FROM "+view+" WHERE currency IN (?) AND day >= ? AND day < ?",

@@ -21,6 +21,8 @@ type CandlesAsOf struct {
 	// Folded is up to when back-filled candles had been folded, by the clock of the tables, Unix nanoseconds: those count as they were then. With
 	// FoldedNow they count as they are.
 	Folded int64
+	// Fixings is the offset in reference.raw.v1 before which rates of the currency of a peg count.
+	Fixings int64
 }
 
 // FoldedNow is for back-filled candles as they are now.
@@ -156,11 +158,13 @@ type ServedCandles struct {
 	// Folded is up to when back-filled candles were folded, by the clock of the tables, Unix nanoseconds; where none were, from when on it is known
 	// what they were.
 	Folded int64
+	// Fixings is the offset in reference.raw.v1 before which the tables had all rates of currencies; 0 where they had none, or where that was not recorded.
+	Fixings int64
 }
 
 // Of is what counts of the candles of a coin whose records are in a partition.
 func (s ServedCandles) Of(partition int32) CandlesAsOf {
-	of := CandlesAsOf{ClosedAll: past.NeverLive, Folded: s.Folded}
+	of := CandlesAsOf{ClosedAll: past.NeverLive, Folded: s.Folded, Fixings: s.Fixings}
 	if len(s.Closed) > 0 {
 		of.ClosedAll = slices.MinFunc(s.Closed, time.Time.Compare)
 	}
@@ -179,8 +183,9 @@ func (r Reader) CandlesNow(ctx context.Context) (now ServedCandles, err error) {
 	var partitions []int32
 	var closed []time.Time
 	err = r.store.Conn().QueryRow(ctx, `SELECT groupArray(log_partition), groupArray(closed_until), 
-			toInt64(greatest(ifNull((SELECT max(inserted) FROM past_folds), 0), ifNull((SELECT max(until) FROM past_candles_before WHERE coin_id = '*'), 0)))
-		FROM ledger FINAL WHERE sink = ? AND generation = 0`, topic.Name).Scan(&partitions, &closed, &now.Folded)
+			toInt64(greatest(ifNull((SELECT max(inserted) FROM past_folds), 0), ifNull((SELECT max(until) FROM past_candles_before WHERE coin_id = '*'), 0))),
+			(SELECT toInt64(max(next_offset)) FROM ledger WHERE sink = ? AND generation = 0)
+		FROM ledger FINAL WHERE sink = ? AND generation = 0`, schemas.TopicReferenceRaw, topic.Name).Scan(&partitions, &closed, &now.Folded, &now.Fixings)
 	if err != nil {
 		return now, fmt.Errorf("reading how far candles are closed and folded: %w", history.Unavailable(err))
 	}
@@ -198,8 +203,10 @@ func (r Reader) CandlesNow(ctx context.Context) (now ServedCandles, err error) {
 // CandlesServed reads what charts were made of at an instant, by any process, or by the context's replica; false where nothing is recorded of the instant or before.
 func (r Reader) CandlesServed(ctx context.Context, at time.Time) (served ServedCandles, recorded bool, err error) {
 	by, replica := servedBy(ctx)
-	found, err := history.Select(ctx, r.store, "SELECT closed, folded FROM served_candles WHERE time <= fromUnixTimestamp64Nano(?, 'UTC')"+by+" ORDER BY time DESC, replica LIMIT 1",
-		append([]any{at.UnixNano()}, replica...), func(rows driver.Rows) (s ServedCandles, err error) { return s, rows.Scan(&s.Closed, &s.Folded) })
+	found, err := history.Select(ctx, r.store, "SELECT closed, folded, fixings FROM served_candles WHERE time <= fromUnixTimestamp64Nano(?, 'UTC')"+by+" ORDER BY time DESC, replica LIMIT 1",
+		append([]any{at.UnixNano()}, replica...), func(rows driver.Rows) (s ServedCandles, err error) {
+			return s, rows.Scan(&s.Closed, &s.Folded, &s.Fixings)
+		})
 	if err != nil || len(found) == 0 {
 		return served, false, err
 	}
@@ -225,10 +232,10 @@ func (r Reader) CandlesServedByMinute(ctx context.Context, at time.Time) (served
 }
 
 // CandlesServedSince reads from which instant on it is recorded what charts were made of, with back-filled candles of a time of the tables
-// (Unix nanoseconds) or later; zero where it is not.
-func (r Reader) CandlesServedSince(ctx context.Context, folded int64) (time.Time, error) {
+// (Unix nanoseconds) or later, and rates of currencies up to an offset or a later one; zero where it is not.
+func (r Reader) CandlesServedSince(ctx context.Context, folded, fixings int64) (time.Time, error) {
 	var since *time.Time
-	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM served_candles WHERE folded >= ?", folded).Scan(&since); err != nil {
+	if err := r.store.Conn().QueryRow(ctx, "SELECT minOrNull(time) FROM served_candles WHERE folded >= ? AND fixings >= ?", folded, fixings).Scan(&since); err != nil {
 		return time.Time{}, fmt.Errorf("reading since when it is recorded what charts were made of: %w", history.Unavailable(err))
 	}
 	return orZero(since), nil

@@ -14,6 +14,9 @@ import (
 	"github.com/marketlog/marketlog/stream/history/past"
 )
 
+// AllFixings is the offset before which all rates of currencies were told.
+const AllFixings int64 = math.MaxInt64
+
 // PegSample is the price of a stablecoin at a moment.
 type PegSample struct {
 	schemas.PegPoint
@@ -34,10 +37,10 @@ func (r Reader) PegSeries(ctx context.Context, coinID string, from, to time.Time
 	if err != nil {
 		return nil, err
 	}
-	return r.pegSamples(ctx, coin, candles, interval, from, to, step)
+	return r.pegSamples(ctx, coin, candles, interval, from, to, step, AllFixings)
 }
 
-// PegSeriesAsOf reads what PegSeries does when no more of the candles counts than what is named. It fails as IntervalsAsOf does.
+// PegSeriesAsOf reads what PegSeries does when no more of the candles, and of the rates of the peg's currency, counts than what is named. It fails as IntervalsAsOf does.
 func (r Reader) PegSeriesAsOf(ctx context.Context, coinID string, from, to time.Time, step time.Duration, of CandlesAsOf) ([]PegSample, error) {
 	coin, interval, err := pegged(coinID, from, to, step)
 	if err != nil {
@@ -54,7 +57,7 @@ func (r Reader) PegSeriesAsOf(ctx context.Context, coinID string, from, to time.
 	if err != nil {
 		return nil, err
 	}
-	return r.pegSamples(ctx, coin, candles, interval, from, to, step)
+	return r.pegSamples(ctx, coin, candles, interval, from, to, step, of.Fixings)
 }
 
 // pegged is the coin of a series of its peg, and the interval of the candles that it is made of.
@@ -74,11 +77,11 @@ func pegged(coinID string, from, to time.Time, step time.Duration) (coin schemas
 	return coin, time.Minute, nil
 }
 
-// pegSamples are the samples that candles give, in steps.
-func (r Reader) pegSamples(ctx context.Context, coin schemas.Coin, candles []schemas.Candle, interval time.Duration, from, to time.Time, step time.Duration) ([]PegSample, error) {
+// pegSamples are the samples that candles give, in steps, by rates that had been told before an offset of reference.raw.v1.
+func (r Reader) pegSamples(ctx context.Context, coin schemas.Coin, candles []schemas.Candle, interval time.Duration, from, to time.Time, step time.Duration, told int64) ([]PegSample, error) {
 	target := func(time.Time) (float64, bool) { return 1, true }
 	if coin.Peg != schemas.USD {
-		fixings, err := past.DayRates(ctx, r.store, "peg_rates", []string{coin.Peg}, from.Add(-interval), to)
+		fixings, err := past.DayRates(ctx, r.store, fmt.Sprintf("peg_rates(before = %d)", told), []string{coin.Peg}, from.Add(-interval), to)
 		if err != nil {
 			return nil, err
 		}
@@ -138,8 +141,8 @@ func (r Reader) PegStatistics(ctx context.Context, since time.Time) ([]PegStatis
 	statistics, err := history.Select(ctx, r.store, `SELECT coin_id, arrayAvg(deviations), deviations[intDiv(length(deviations) * 95 + 99, 100)], length(deviations), newest, price, target
 		FROM (
 			SELECT coin_id, arraySort(groupArray(abs(deviation_bps))) AS deviations, max(time) AS newest, argMax(price, time) AS price, argMax(target_usd, time) AS target
-			FROM peg_minutes WHERE time > ? GROUP BY coin_id
-		) ORDER BY coin_id`, []any{since},
+			FROM peg_minutes(before = ?) WHERE time > ? GROUP BY coin_id
+		) ORDER BY coin_id`, []any{AllFixings, since},
 		func(rows driver.Rows) (p PegStatistic, err error) {
 			var samples uint64
 			var mean, p95 float64
@@ -162,15 +165,16 @@ func (r Reader) PegStatistics(ctx context.Context, since time.Time) ([]PegStatis
 const mostPegMinutes = 1_000_000
 
 // PegEpisodes reads when a stablecoin had lost its peg in the live minutes that ended in (from, to], oldest first, by
-// the rule of schemas.PegEpisodes. One that began before shows from there on.
-func (r Reader) PegEpisodes(ctx context.Context, coinID string, from, to time.Time) ([]schemas.PegEpisode, error) {
+// the rule of schemas.PegEpisodes, and by the rates of its currency that had been told before an offset of reference.raw.v1, such as AllFixings.
+// One that began before shows from there on.
+func (r Reader) PegEpisodes(ctx context.Context, coinID string, from, to time.Time, told int64) ([]schemas.PegEpisode, error) {
 	// A minute that held the peg, after one that did, changes nothing, and almost all are such.
 	points, err := history.Select(ctx, r.store, `SELECT time, deviation_bps
 		FROM (
 			SELECT time, deviation_bps, lagInFrame(abs(deviation_bps)) OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS before
-			FROM peg_minutes WHERE coin_id = ? AND time > ? AND time <= ?
+			FROM peg_minutes(before = ?) WHERE coin_id = ? AND time > ? AND time <= ?
 		) WHERE abs(deviation_bps) >= ? OR before >= ? ORDER BY time LIMIT ?`,
-		[]any{coinID, from, to, schemas.PegHeldBps, schemas.PegHeldBps, mostPegMinutes},
+		[]any{told, coinID, from, to, schemas.PegHeldBps, schemas.PegHeldBps, mostPegMinutes},
 		func(rows driver.Rows) (p schemas.PegPoint, err error) {
 			err = rows.Scan(&p.Time, &p.DeviationBps)
 			p.Time = p.Time.UTC()

@@ -49,7 +49,7 @@ func (a alsoIn) Table() string { return a.name }
 
 func (r *referenceRows) all() []native.Rows {
 	return []native.Rows{&r.coins, alsoIn{&r.coins, "coin_events"}, &r.coinMarkets, &r.stablecoins, &r.protocols, &r.chains, &r.fearGreed, &r.global, &r.fetches, &r.sources,
-		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, &r.pastRates, &r.coinPasts, &r.defiPasts, &r.listings, &r.pastMarks}
+		&r.overrides, &r.fiatRates, alsoIn{&r.fiatRates, "fixings"}, alsoIn{&r.fiatRates, "fixings_told"}, &r.pastRates, &r.coinPasts, &r.defiPasts, &r.listings, &r.pastMarks}
 }
 
 // add adds the rows of a record; it is false for one that has none.

@@ -42,7 +42,7 @@ func newServedRows() topicRows {
 			lowCardinalityOf("id", (*eventsv1.ServedPeg).GetCoinId), floatOf("mean_bps", (*eventsv1.ServedPeg).GetMeanBps), floatOf("p95_bps", (*eventsv1.ServedPeg).GetP95Bps),
 			countOf("samples", (*eventsv1.ServedPeg).GetSamples))),
 		newColumnBatch("served_candles", instantOf("time", at), lowCardinalityOf("replica", replica), secondsOf("closed", func(s servedStep) []int64 { return s.GetCandles().GetClosed() }),
-			integerOf("folded", func(s servedStep) int64 { return s.GetCandles().GetFolded() })),
+			integerOf("folded", func(s servedStep) int64 { return s.GetCandles().GetFolded() }), integerOf("fixings", func(s servedStep) int64 { return s.GetCandles().GetFixings() })),
 		newColumnBatch("served_figures", instantOf("time", at), lowCardinalityOf("replica", replica), secondOf("minute", func(s servedStep) int64 { return s.GetFigures().GetTime() }),
 			flagOf("whole", func(s servedStep) bool { return s.GetFigures().GetWhole() }), nestedOf("coins", func(s servedStep) []*eventsv1.ServedFigure { return s.GetFigures().GetCoins() },
 				lowCardinalityOf("id", (*eventsv1.ServedFigure).GetCoinId), floatOf("day_ago", (*eventsv1.ServedFigure).GetDayAgo),
