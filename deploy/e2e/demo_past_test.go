@@ -34,6 +34,7 @@ var servedPaths = []string{
 	"/api/v1/rates/history?coin=ethereum&country=DE&product=lending-rates", "/api/v1/rates/history?platform=aave-v3&country=DE&product=lending-rates", "/api/v1/charts/ethereum/rates/staking?timeframe=1h",
 	"/api/v1/charts/ethereum/rates/lending?timeframe=24h", "/api/v1/rates/ETH/history?category=price&limit=50", "/api/v1/rates/ETH/history?category=price&provider=okx&days=60",
 	"/api/v1/rates/ETH/history?to=2100-01-01T00:00:00Z&limit=20&from=" + time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), "/api/v1/stablecoins/USDT/peg-stability?window=24h",
+	"/api/v1/stablecoins/EURC/peg-stability?window=24h", "/api/v1/stablecoins/EURC/peg-stability?window=30d",
 }
 
 // timedPaths are asked for again too. Their own time, of now, is how far the log was read, which is not compared.

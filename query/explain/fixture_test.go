@@ -55,6 +55,7 @@ type fixture struct {
 	// variants are the rows of earn products, by product and variant.
 	variants map[string]*eventsv1.EarnVariant
 	figures  *views.Figures
+	candles  *views.Candles
 	// listed answers lists of coins; look finds out of which candles charts, and its sparklines, are made.
 	listed *listed.Unit
 	look   func()
@@ -118,7 +119,8 @@ func newFixture(t testing.TB) *fixture {
 	w.statistics = pegging.Statistics()
 	currencies := views.NewPastCurrencies(w.Catalog, log, past)
 	pastCoins := views.NewPastCoins(w.Catalog, views.NewPastRows(w.Catalog, log, past), log, past)
-	candles, rateCharts := views.NewCandles(w.Prices, past), views.NewRateCharts(w.Yields, past)
+	w.candles = views.NewCandles(w.Prices, past)
+	candles, rateCharts := w.candles, views.NewRateCharts(w.Yields, past)
 	candles.RememberBy(func() time.Time { return w.Now }, w.Prices.Steps(), past)
 	w.look = func() {
 		w.CloseCandles(w.Now)

@@ -1,11 +1,16 @@
 package explain_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/marketlog/marketlog/query/stablecoins"
+	"github.com/marketlog/marketlog/schemas"
+	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history"
+	"github.com/marketlog/marketlog/stream/streamtest"
 )
 
 // A point of a peg's history is the close of a candle, which is explained on its own, against what its unit costs.
@@ -45,4 +50,49 @@ func TestPointsOfAPegAreClosesOfCandles(t *testing.T) {
 		"peg-point/bitcoin/2026-11-20T10:01:00Z":                          http.StatusNotFound,
 		"peg-point/tether/2026-11-20T10:02:00Z?asOf=2026-11-20T10:01:59Z": http.StatusNotFound,
 	})
+}
+
+// looked has the process look what histories of pegs are made of: all that the tables have.
+func (w *fixture) looked() {
+	w.T.Helper()
+	closed := w.Now.Truncate(time.Minute).UnixNano()
+	progress := []history.SinkProgress{{Sink: schemas.TopicReferenceRaw, Progress: history.Progress{Next: w.Offset()}}}
+	for partition := range int32(8) {
+		progress = append(progress, history.SinkProgress{Sink: schemas.TopicCandles, Progress: history.Progress{Partition: partition, Next: w.Offset(), ClosedUntil: closed}})
+	}
+	w.Must(w.Store.Record(w.T.Context(), progress))
+	w.Must(w.candles.Look(w.T.Context()))
+}
+
+// Points of a peg to another currency are explained as of an instant by the rates that were known then, though they are corrected since.
+func TestPegsToOtherCurrenciesAreExplainedByRatesOfThen(t *testing.T) {
+	w, random := newFixture(t), streamtest.Rand(t)
+	w.candles.RememberBy(func() time.Time { return w.Now }, w.Prices.Steps(), w.History())
+	w.stable(random)
+	unlooked := w.Now.Add(-time.Second)
+	w.looked()
+	points, err := w.History().PegSeries(t.Context(), "euro-coin", w.Now.Add(-time.Hour), w.Now, time.Minute)
+	w.Must(err)
+	point := "peg-point/euro-coin/" + points[random.IntN(len(points))].Time.Format(time.RFC3339)
+	var answers []servedNumber
+	ask := func() {
+		answers = append(answers, servedNumber{point, *w.reproduced(point, "", true).Value, w.Now})
+		w.Now = w.Now.Add(time.Duration(60+random.IntN(9)) * time.Second)
+	}
+	ask()
+	for range 3 {
+		w.fixing(&eventsv1.Fixing{Source: "ecb", Base: "EUR", Quote: "USD", Rate: fmt.Sprintf("%.4f", 1+random.Float64()/5), Date: "2026-11-20", IngestTime: w.Now.UnixNano()})
+		w.looked()
+		ask()
+	}
+	if answers[0].value == answers[len(answers)-1].value {
+		t.Errorf("%s stays %v, though the rate is corrected", point, answers[0].value)
+	}
+	for _, was := range answers {
+		if n := w.reproduced(was.number, "?asOf="+was.at.Format(time.RFC3339Nano), true); *n.Value != was.value {
+			t.Errorf("%s as of %s is %v, and was %v", was.number, was.at, *n.Value, was.value)
+		}
+	}
+	w.record()
+	w.answered(map[string]int{point + "?asOf=" + unlooked.Format(time.RFC3339Nano): http.StatusGone})
 }
