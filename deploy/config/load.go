@@ -31,7 +31,7 @@ const (
 var testVariables = []string{
 	envPrefix + "ACK_LOG", envPrefix + "ACK_RECORDS", envPrefix + "ADMISSION", envPrefix + "ARCHIVE_KILLS", envPrefix + "BESIDE", envPrefix + "DAMAGES", envPrefix + "EXPLAIN_SEED",
 	envPrefix + "FAULT", envPrefix + "ENGINE_ROUNDS", envPrefix + "FULL_DISKS", envPrefix + "FIGURES",
-	envPrefix + "FORMAT_ROWS", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS", envPrefix + "SHOTS",
+	envPrefix + "BUDGETED", envPrefix + "FORMAT_ROWS", envPrefix + "FUZZ", envPrefix + "HOUR", envPrefix + "KILL", envPrefix + "RECORDINGS", envPrefix + "SHOTS",
 	envPrefix + "SEED", envPrefix + "SOAK", envPrefix + "SOCKETS", envPrefix + "STREAM_READERS",
 }
 

@@ -99,7 +99,7 @@ var promisedMetrics = map[string][]string{
 	"queue and spool": {"producer_queue_bytes", "producer_in_flight_records", "producer_in_flight_bytes", "producer_memory_limit_bytes", "producer_spool_bytes",
 		"producer_spool_limit_bytes", "producer_spooling", "producer_accepted_total", "producer_acknowledged_total", "producer_spooled_total",
 		"producer_dropped_total", "producer_damaged_bytes_total", "producer_last_acknowledgement_age_seconds"},
-	"log":     {"log_up", "log_records_total", "log_bytes", "log_limit_bytes", "disk_free_bytes", "disk_reserve_bytes", "ingest_paused", "disk_budget_bytes", "disk_budget_used_bytes"},
+	"log":     {"log_up", "log_records_total", "log_bytes", "log_limit_bytes", "disk_free_bytes", "disk_reserve_bytes", "ingest_paused", "disk_budget_bytes", "disk_budget_used_bytes", "disk_budget_dropped_bytes_total", "disk_budget_lacking_bytes"},
 	"archive": {"archive_failing", "archive_failures_total", "archive_limit_bytes"},
 	"folds": {"fold_offset", "fold_lag_records", "fold_lag_seconds", "fold_log_timestamp_seconds", "fold_records_total", "fold_outputs_total",
 		"fold_batch_records", "fold_batch_duration_seconds"},
