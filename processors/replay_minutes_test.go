@@ -230,9 +230,9 @@ func TestRowsOfSourcesAreComparedWithTheirRecords(t *testing.T) {
 	script.write(50)
 	liveMinutes(t, log, store, replayedMinutes(), marketTopics...)
 	replay := newMinuteReplay(t, log, store, schemas.ViewReference, true)
-	// 3 coins, 150 events of them, as many rates and observations, a fixing and 50 requests.
-	if result := replay.run(t); result.Differing != 0 || result.Compared != 3+150+150+150+1+50 {
-		t.Errorf("got %+v %v, want 504 equal rows", result, replay.differences)
+	// 3 coins, 150 events of them, as many rates, statements of these and observations, a fixing and 50 requests.
+	if result := replay.run(t); result.Differing != 0 || result.Compared != 3+150+150+150+150+1+50 {
+		t.Errorf("got %+v %v, want 654 equal rows", result, replay.differences)
 	}
 	if err := store.Conn().Exec(t.Context(), "DELETE FROM coin_markets WHERE source_id = 'observed-1' AND ingest_time < '2026-03-01 22:01:00'"); err != nil {
 		t.Fatal(err)
