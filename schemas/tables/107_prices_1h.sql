@@ -14,24 +14,12 @@ ENGINE = ReplacingMergeTree(version)
 PARTITION BY toYYYYMM(hour)
 ORDER BY (coin_id, hour);
 
--- Is gone where this was interrupted after its last step.
-CREATE TABLE IF NOT EXISTS prices_1m
-(
-    coin_id       LowCardinality(String),
-    minute        DateTime('UTC'),
-    record        String,
-    log_partition Int32,
-    log_offset    Int64,
-    version       UInt128
-)
-ENGINE = ReplacingMergeTree(version)
-ORDER BY (coin_id, minute);
-
 INSERT INTO prices_1h (coin_id, hour, record, log_partition, log_offset, version)
 SELECT coin_id, toStartOfHour(minute) AS hour, argMax(m.record, m.version), argMax(m.log_partition, m.version), argMax(m.log_offset, m.version), max(m.version)
 FROM prices_1m AS m GROUP BY coin_id, hour;
 
-DROP TABLE prices_1m SYNC;
+-- It stays, empty: another process that starts may be reading it for the same step.
+TRUNCATE TABLE prices_1m;
 
 -- +goose Down
 DROP TABLE prices_1h;

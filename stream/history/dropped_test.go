@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -69,6 +70,57 @@ func TestTablesOfLongPartitionsAreRepartitioned(t *testing.T) {
 		if ended && n < 50 {
 			t.Errorf("it takes %d statements, want those of both tables", n)
 		}
+	}
+}
+
+// Two processes that start at once do not undo each other's work, nor is a row lost that one writes meanwhile.
+func TestProcessesThatRepartitionAtOnceLoseNothing(t *testing.T) {
+	cfg := newConfig(t)
+	store := openStore(t, cfg)
+	if _, err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run := func(statements ...string) {
+		t.Helper()
+		for _, statement := range statements {
+			if err := store.Conn().Exec(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+	}
+	run("CREATE TABLE prices_by_day AS prices ENGINE = ReplacingMergeTree(version) PARTITION BY toDate(time) ORDER BY (coin_id, time)",
+		"EXCHANGE TABLES prices AND prices_by_day", "DROP TABLE prices_by_day SYNC",
+		"INSERT INTO prices (coin_id, time, price) SELECT 'bitcoin', toDateTime('2026-11-22 20:00:00', 'UTC') + 3000 * number, number FROM numbers(20)")
+	failed := make(chan error, 2)
+	for range 2 {
+		go func() {
+			other, err := history.Open(context.Background(), cfg)
+			if err == nil {
+				_, err = other.Migrate(context.Background())
+				err = errors.Join(err, other.Close())
+			}
+			failed <- err
+		}()
+	}
+	for range 2 {
+		if err := <-failed; err != nil {
+			t.Logf("a process ends, and starts again: %v", err)
+		}
+	}
+	// What an older process wrote into the table of before, which has the other name by now, and what two exchanges left there.
+	run("CREATE TABLE IF NOT EXISTS prices_repartitioned AS prices",
+		"INSERT INTO prices_repartitioned (coin_id, time, price) SELECT 'ether', toDateTime('2026-11-22 20:00:00', 'UTC') + 3000 * number, number FROM numbers(20)")
+	for range 2 {
+		if _, err := store.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := queryStrings(t, store, "SELECT concat(coin_id, ' ', toString(count()), ' ', toString(sum(price)), ' ', toString(uniqExact(_partition_id))) FROM prices FINAL GROUP BY coin_id ORDER BY coin_id")
+	if want := []string{"bitcoin 20 190 16", "ether 20 190 16"}; !slices.Equal(rows, want) {
+		t.Errorf("got %v, want %v", rows, want)
+	}
+	if left := queryStrings(t, store, "SELECT name FROM system.tables WHERE database = ? AND name LIKE 'prices\\_repart%'", store.Database()); len(left) > 0 {
+		t.Errorf("left is %v", left)
 	}
 }
 

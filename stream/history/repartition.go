@@ -44,12 +44,17 @@ func (s *Store) repartition(ctx context.Context) error {
 		if slices.Contains(strings.Split(there[i].sorting, ", "), "day") { // statements that name days read no others
 			by = "(day, " + by + ")"
 		}
+		other := t.Name + repartitionedSuffix
+		left := slices.ContainsFunc(there, func(of table) bool { return of.name == other })
 		if there[i].partition != by {
+			left = true
 			err = s.repartitionTable(ctx, t, by, there[i].sorting)
 		}
-		left := slices.ContainsFunc(there, func(of table) bool { return of.name == t.Name+repartitionedSuffix })
-		if err == nil && (left || there[i].partition != by) {
-			err = s.conn.Exec(ctx, "DROP TABLE IF EXISTS "+t.Name+repartitionedSuffix+" SYNC")
+		if err == nil && left {
+			// Nothing is dropped with rows in it: those that another process wrote until the tables changed names, or all, where two exchanged them.
+			if err = s.moveRows(ctx, t, other, t.Name); err == nil {
+				err = s.conn.Exec(ctx, "DROP TABLE IF EXISTS "+other+" SYNC")
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("giving %s other partitions: %w", t.Name, Unavailable(err))
@@ -58,12 +63,12 @@ func (s *Store) repartition(ctx context.Context) error {
 	return nil
 }
 
-// repartitionTable puts a table with other partitions in the place of one, whose empty rest has the other name then.
+// repartitionTable puts a table with other partitions in the place of one, whose rest has the other name then.
 func (s *Store) repartitionTable(ctx context.Context, t schemas.Table, by, sorting string) error {
 	other := t.Name + repartitionedSuffix
 	err := s.conn.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+other+" AS "+t.Name+" ENGINE = ReplacingMergeTree(version) PARTITION BY "+by+" ORDER BY ("+sorting+")")
 	if err == nil {
-		err = s.moveRows(ctx, t, other)
+		err = s.moveRows(ctx, t, t.Name, other)
 	}
 	if err == nil {
 		err = s.conn.Exec(ctx, "EXCHANGE TABLES "+t.Name+" AND "+other)
@@ -79,18 +84,18 @@ func partitionOf(t schemas.Table) string {
 	return "toDate(" + t.DroppedBy + ")"
 }
 
-// moveRows moves the rows of a table into another, oldest first. Each partition is dropped as soon as all its rows are there, so that never
+// moveRows moves the rows of a table, or of the one that takes its place, into the other, oldest first. Each partition is dropped as soon as all its rows are there, so that never
 // more than one of them is on the disk twice.
-func (s *Store) moveRows(ctx context.Context, t schemas.Table, into string) error {
+func (s *Store) moveRows(ctx context.Context, t schemas.Table, from, into string) error {
 	partitions, err := Select(ctx, s, "SELECT DISTINCT partition_id FROM system.parts WHERE database = ? AND table = ? AND active ORDER BY partition_id",
-		[]any{s.cfg.Database, t.Name},
+		[]any{s.cfg.Database, from},
 		func(rows driver.Rows) (id string, err error) { return id, rows.Scan(&id) })
 	if err != nil {
 		return err
 	}
 	by := "toUInt32(" + partitionOf(t) + ")"
 	for _, id := range partitions {
-		within := fmt.Sprintf("FROM %s WHERE _partition_id = '%s'", t.Name, id)
+		within := fmt.Sprintf("FROM %s WHERE _partition_id = '%s'", from, id)
 		units, err := Select(ctx, s, "SELECT DISTINCT "+by+" AS unit "+within+" ORDER BY unit", nil,
 			func(rows driver.Rows) (unit uint32, err error) { return unit, rows.Scan(&unit) })
 		if err != nil {
@@ -101,7 +106,7 @@ func (s *Store) moveRows(ctx context.Context, t schemas.Table, into string) erro
 				return err
 			}
 		}
-		if err := s.conn.Exec(ctx, "ALTER TABLE "+t.Name+" DROP PARTITION ID '"+id+"'"); err != nil {
+		if err := s.conn.Exec(ctx, "ALTER TABLE "+from+" DROP PARTITION ID '"+id+"'"); err != nil {
 			return err
 		}
 	}
