@@ -133,20 +133,22 @@ func (b *Budget) Look(ctx context.Context) error {
 		return fmt.Errorf("measuring the disk: %w", err)
 	}
 	excess := max(0, -room)
-	if sum > b.Limit/100*upperMark {
+	within := sum <= b.Limit/100*upperMark
+	if !within {
 		excess = max(excess, sum-b.Limit/100*lowerMark)
 	}
 	var dropped map[string]int64
 	var lacking int64
 	if excess > 0 {
-		dropped, lacking, err = b.drop(ctx, excess)
+		dropped, lacking, err = b.drop(ctx, excess, within)
 	}
 	b.looked(used, dropped, room, lacking)
 	return err
 }
 
-// drop drops at least so many bytes, if there is as much, and returns how much of which part.
-func (b *Budget) drop(ctx context.Context, excess int64) (dropped map[string]int64, lacking int64, err error) {
+// drop drops at least so many bytes, if there is as much, and returns how much of which part. Within the limit, where others fill the disk, what is kept
+// is left alone: it would be lost for them, and ingest is paused before the disk is full.
+func (b *Budget) drop(ctx context.Context, excess int64, within bool) (dropped map[string]int64, lacking int64, err error) {
 	var all []Unit
 	for i, part := range b.Parts {
 		if part.Held == nil {
@@ -157,6 +159,9 @@ func (b *Budget) drop(ctx context.Context, excess int64) (dropped map[string]int
 			return nil, 0, fmt.Errorf("listing the %s: %w", part.Name, err)
 		}
 		for _, u := range units {
+			if within && u.Kind == Kept {
+				continue
+			}
 			u.part = i
 			all = append(all, u)
 		}

@@ -61,14 +61,15 @@ func TestASmallDiskDecides(t *testing.T) {
 	for i := range 10 {
 		tables.units = append(tables.units, hour(Ticks, 2*i, 30))
 	}
+	kept := &holder{units: []Unit{hour(Kept, -100, 30), hour(Kept, 0, 30)}} // which nothing of the disk's touches
 	room, failed := int64(0), error(nil)
-	b := &Budget{Limit: 1000, Parts: []Part{tables.part("tables")}, Room: func() (int64, error) { return room, failed }, Log: slog.New(slog.DiscardHandler)}
+	b := &Budget{Limit: 1000, Parts: []Part{tables.part("tables"), kept.part("archive")}, Room: func() (int64, error) { return room, failed }, Log: slog.New(slog.DiscardHandler)}
 	for _, step := range []struct{ room, left, lacking int64 }{{0, 10, 0}, {-1, 9, 0}, {-31, 7, 0}, {5, 7, 0}, {-1000, 1, 1000 - 180}} {
 		room = step.room
 		if err := b.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if s, _ := b.Status(); int64(len(tables.units)) != step.left || s.LackingBytes != step.lacking {
+		if s, _ := b.Status(); int64(len(tables.units)) != step.left || len(kept.units) != 2 || s.LackingBytes != step.lacking {
 			t.Errorf("with room for %d bytes: left are %v, the status is %+v, want %d and %d lacking", room, names(tables.units), s, step.left, step.lacking)
 		}
 	}
