@@ -17,6 +17,8 @@ const (
 	// pastInterval is how long a back-filled candle waits to be folded with others. After a pass that took longer the pause is twice
 	// as long as that: a large back-fill leaves the processors to the prices.
 	pastInterval = time.Second
+	// pastIdle is how long what comes first after a while of nothing waits: finding that there is nothing reads four tables.
+	pastIdle = 5 * time.Second
 )
 
 // PastCandles folds venues' own candles into those of coins while sinks write them, see past.Fold.
@@ -37,14 +39,19 @@ func (p *PastCandles) fold(ctx context.Context) error {
 	err := retry(func() error { return fold.Adopt(ctx) })
 	for err == nil {
 		began := time.Now()
-		err = retry(func() error {
-			_, err := fold.Pass(ctx)
+		folded := 0
+		err = retry(func() (err error) {
+			folded, err = fold.Pass(ctx)
 			return err
 		})
+		pause := pastInterval
+		if folded == 0 {
+			pause = pastIdle
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(max(pastInterval, 2*time.Since(began))):
+		case <-time.After(max(pause, 2*time.Since(began))):
 		}
 	}
 	if ctx.Err() != nil {

@@ -6,10 +6,8 @@ package stream
 import (
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -37,8 +35,9 @@ const (
 	fetchMaxBytes          = 4 << 20
 	fetchMaxPartitionBytes = 1 << 20
 	fetchMaxWait           = 250 * time.Millisecond
-	// gatherBytes is what a reader that gathers waits for, of all its partitions together.
-	gatherBytes = 256 << 10
+	// gatherBytes is what a reader that gathers waits for, of all its partitions together, and gatherMaxWait how long.
+	gatherBytes   = 256 << 10
+	gatherMaxWait = 500 * time.Millisecond
 )
 
 // clientOptions are those of every franz-go client of this process.
@@ -56,11 +55,11 @@ func (c Config) clientOptions() []kgo.Opt {
 	return append(opts, c.Options...)
 }
 
-// Gathering is c for readers to whom a quarter of a second makes no difference: the broker answers them when there are gatherBytes, or after that time, and not
+// Gathering is c for readers to whom half a second makes no difference: the broker answers them when there are gatherBytes, or after that time, and not
 // with each batch of a few records that is written. A partition of ticks gets some forty of these a second, and each answer costs broker, reader and the
 // system more than the records in it.
 func (c Config) Gathering() Config {
-	c.Options = append(slices.Clip(c.Options), kgo.FetchMinBytes(gatherBytes))
+	c.Options = append(slices.Clip(c.Options), kgo.FetchMinBytes(gatherBytes), kgo.FetchMaxWait(gatherMaxWait))
 	return c
 }
 
@@ -76,16 +75,6 @@ func (c Config) NewClient(opts ...kgo.Opt) (*kgo.Client, error) {
 // newReader opens a client that reads a part of the log once. It has no fetch session, which saves nothing then and has to be ended by a
 // request of its own; and closing one while an answer arrives is a data race in franz-go 1.22. The caller closes it.
 func (c Config) newReader() (*kgo.Client, error) { return c.NewClient(kgo.DisableFetchSessions()) }
-
-// compressor is that of all producers of this process: an encoder takes a megabyte or two, and so there are as many as batches are compressed at once, and not as
-// producers. The fastest level takes half the time of the default one, and 1.04 to 1.08 of its bytes (batches of ticks, prices, quotes, candles and coins' rows).
-var compressor = sync.OnceValue(func() kgo.Compressor {
-	c, err := kgo.DefaultCompressor(kgo.ZstdCompression().WithLevel(int(zstd.SpeedFastest)), kgo.NoCompression())
-	if err != nil {
-		panic("franz-go does not take its own codecs: " + err.Error())
-	}
-	return c
-})
 
 // NewProducer opens a client that writes derived records: idempotent, acknowledged by all in-sync
 // replicas, to the partition that the record names. The caller closes it.

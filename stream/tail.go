@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// tailMaxWait bounds a fetch that finds nothing; closing a reader waits for it.
-	tailMaxWait = 250 * time.Millisecond
+	// tailMaxWait bounds a fetch that finds nothing. Most partitions of most topics are quiet, and each such fetch costs the broker as much as one with records.
+	tailMaxWait = 2 * time.Second
 	// tailQueue is how many records a partition's reader holds decoded ahead of the handler.
 	tailQueue = 1_000
 	// tailDialTimeout bounds one attempt to reach a broker.
@@ -253,12 +253,16 @@ func (t *Tail) locatePartition(ctx context.Context, partition kafka.Partition) (
 // begins at the first record that was not handled.
 func (t *Tail) follow(ctx context.Context, p *position, handle func(TailRecord) error) error {
 	return t.retry(ctx, func() error {
+		open, hangUp := context.WithCancel(ctx)
 		reader := kafka.NewReader(kafka.ReaderConfig{
-			Brokers: t.cfg.Brokers, Topic: t.cfg.Topic, Partition: int(p.partition), Dialer: t.cfg.Dialer,
+			Brokers: t.cfg.Brokers, Topic: t.cfg.Topic, Partition: int(p.partition), Dialer: dialerUntil(open, t.cfg.Dialer),
 			MinBytes: 1, MaxBytes: fetchMaxPartitionBytes, MaxWait: tailMaxWait, QueueCapacity: tailQueue,
 			ReadBackoffMin: 20 * time.Millisecond, ReadBackoffMax: time.Second,
 		})
-		defer reader.Close()
+		defer func() {
+			hangUp()
+			_ = reader.Close()
+		}()
 		if err := reader.SetOffset(p.next); err != nil {
 			return fmt.Errorf("seeking %d in %s/%d: %w", p.next, t.cfg.Topic, p.partition, err)
 		}

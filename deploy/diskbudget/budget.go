@@ -43,7 +43,9 @@ type Budget struct {
 	// Room is how many bytes may be written to the disk before ingest is paused; less than 0 if it is. Where the disk is smaller than the limit, that
 	// decides.
 	Room func() (int64, error)
-	Log  *slog.Logger
+	// Now is the time of what is written.
+	Now func() time.Time
+	Log *slog.Logger
 
 	mu      sync.Mutex
 	known   bool
@@ -166,7 +168,7 @@ func (b *Budget) drop(ctx context.Context, excess int64, within bool) (dropped m
 			all = append(all, u)
 		}
 	}
-	chosen, lacking := plan(all, excess, b.Limit)
+	chosen, lacking := plan(all, excess, b.Limit, b.Now())
 	byPart := map[int][]Unit{}
 	for _, u := range chosen {
 		byPart[u.part] = append(byPart[u.part], u)

@@ -63,7 +63,7 @@ func TestASmallDiskDecides(t *testing.T) {
 	}
 	kept := &holder{units: []Unit{hour(Kept, -100, 30), hour(Kept, 0, 30)}} // which nothing of the disk's touches
 	room, failed := int64(0), error(nil)
-	b := &Budget{Limit: 1000, Parts: []Part{tables.part("tables"), kept.part("archive")}, Room: func() (int64, error) { return room, failed }, Log: slog.New(slog.DiscardHandler)}
+	b := &Budget{Now: lateEnough, Limit: 1000, Parts: []Part{tables.part("tables"), kept.part("archive")}, Room: func() (int64, error) { return room, failed }, Log: slog.New(slog.DiscardHandler)}
 	for _, step := range []struct{ room, left, lacking int64 }{{0, 10, 0}, {-1, 9, 0}, {-31, 7, 0}, {5, 7, 0}, {-1000, 1, 1000 - 180}} {
 		room = step.room
 		if err := b.Look(t.Context()); err != nil {
@@ -89,7 +89,7 @@ func TestPartsStayWithinTheLimitTogether(t *testing.T) {
 	log := &holder{fixed: 100}
 	whole := log.part("log")
 	whole.Held, whole.Drop = nil, nil
-	b := &Budget{Limit: 700, Parts: []Part{whole, archive.part("archive"), tables.part("tables")}, Room: plenty, Log: slog.New(slog.DiscardHandler)}
+	b := &Budget{Now: lateEnough, Limit: 700, Parts: []Part{whole, archive.part("archive"), tables.part("tables")}, Room: plenty, Log: slog.New(slog.DiscardHandler)}
 	if _, known := b.Status(); known || len(measured(t, b)) != 0 {
 		t.Error("there is a status before the first look")
 	}
@@ -143,7 +143,7 @@ func measured(t *testing.T, b *Budget) map[string]float64 {
 func TestWhatCannotBeDropped(t *testing.T) {
 	var said strings.Builder
 	tables := &holder{units: []Unit{hour(Ticks, 0, 90), hour(Ticks, 5, 90)}, err: errors.New("away")}
-	b := &Budget{Limit: 100, Parts: []Part{tables.part("tables")}, Room: plenty, Log: slog.New(slog.NewTextHandler(&said, nil))}
+	b := &Budget{Now: lateEnough, Limit: 100, Parts: []Part{tables.part("tables")}, Room: plenty, Log: slog.New(slog.NewTextHandler(&said, nil))}
 	if err := b.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "dropping of the tables: away") {
 		t.Errorf("got %v", err)
 	}
@@ -182,7 +182,7 @@ func TestLooksFollowTheRate(t *testing.T) {
 				}
 				most = max(most, sum)
 			}
-			b := &Budget{Limit: limit, Parts: []Part{tables.part("tables")}, Room: plenty, Log: slog.New(slog.DiscardHandler)}
+			b := &Budget{Now: lateEnough, Limit: limit, Parts: []Part{tables.part("tables")}, Room: plenty, Log: slog.New(slog.DiscardHandler)}
 			ctx, stop := context.WithTimeout(t.Context(), 12*time.Hour)
 			defer stop()
 			if err := b.Run(ctx); err != nil {

@@ -48,15 +48,17 @@ func (k Kind) recent() time.Duration {
 
 // plan chooses what to drop so that at least excess bytes become free, the first to be dropped first, and returns how many bytes that lacks:
 // ticks, oldest first, down to their share of the limit, then prices likewise; then what is kept; then the rest of ticks and prices. The
-// newest of each kind are not among them.
-func plan(units []Unit, excess, limit int64) (drop []Unit, lacking int64) {
+// newest of each kind are not among them; what is of later than can be now is not that newest, and stays: it is a mistake of who wrote it, and all that is
+// true would be older.
+func plan(units []Unit, excess, limit int64, now time.Time) (drop []Unit, lacking int64) {
 	byKind := map[Kind][]Unit{}
 	held := map[Kind]int64{}
 	newest := map[Kind]time.Time{}
 	for _, u := range units {
 		byKind[u.Kind] = append(byKind[u.Kind], u)
 		held[u.Kind] += u.Bytes
-		if u.Until.After(newest[u.Kind]) {
+		// What is whole hours or days ends up to one of them after now.
+		if u.Until.After(newest[u.Kind]) && !u.Until.After(now.Add(u.Kind.recent())) {
 			newest[u.Kind] = u.Until
 		}
 	}

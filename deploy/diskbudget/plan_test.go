@@ -10,6 +10,9 @@ import (
 
 var midnight = time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 
+// lateEnough is a time at which all units of the tests can be of.
+func lateEnough() time.Time { return midnight.Add(100 * time.Hour) }
+
 // hour makes a unit whose newest is of so many hours after midnight.
 func hour(kind Kind, hours int, bytes int64) Unit {
 	return Unit{Kind: kind, Until: midnight.Add(time.Duration(hours) * time.Hour), Bytes: bytes, Of: fmt.Sprint(kind, " ", hours)}
@@ -45,9 +48,21 @@ func TestWhatIsDroppedFirst(t *testing.T) {
 		{"what is below the share, at last", 95, 160, []string{"0 20", "0 21", "0 22", "1 20", "2 -48", "2 -24", "1 21", "1 22"}, 15},
 		{"all but the newest", 1000, 400, []string{"0 20", "2 -48", "2 -24", "0 21", "0 22", "1 20", "1 21", "1 22"}, 920},
 	} {
-		drop, lacking := plan(slices.Clone(units), test.excess, test.limit)
+		drop, lacking := plan(slices.Clone(units), test.excess, test.limit, lateEnough())
 		if got := names(drop); !slices.Equal(got, test.drop) || lacking != test.lacking {
 			t.Errorf("%s: got %v, lacking %d, want %v, lacking %d", test.what, got, lacking, test.drop, test.lacking)
+		}
+	}
+}
+
+// A row of the far future makes nothing old, and stays.
+func TestWhatIsOfTheFutureMakesNothingOld(t *testing.T) {
+	now := midnight.Add(30 * time.Hour)
+	for _, kind := range []Kind{Ticks, Prices, Kept} {
+		units := []Unit{hour(kind, 24*365*40, 1), hour(kind, 31, 10), hour(kind, 30, 10), hour(kind, 5, 10)}
+		drop, lacking := plan(units, 1000, 1000, now)
+		if got, want := names(drop), []string{fmt.Sprint(kind, " ", 5)}; !slices.Equal(got, want) || lacking != 990 {
+			t.Errorf("of %v: dropped %v, lacking %d, want %v, lacking 990", names(units), got, lacking, want)
 		}
 	}
 }
@@ -66,8 +81,9 @@ func TestPlansOfAnything(t *testing.T) {
 			units = append(units, u)
 			all += u.Bytes
 		}
+		now := midnight.Add(time.Duration(random.IntN(100)) * time.Hour)
 		limit, excess := 1+random.Int64N(2000), random.Int64N(all+10)
-		drop, lacking := plan(slices.Clone(units), excess, limit)
+		drop, lacking := plan(slices.Clone(units), excess, limit, now)
 		gone := map[any]bool{}
 		var freed int64
 		for _, u := range drop {
@@ -82,7 +98,7 @@ func TestPlansOfAnything(t *testing.T) {
 		}
 		left, newest := map[Kind]int64{}, map[Kind]time.Time{}
 		for _, u := range units {
-			if u.Until.After(newest[u.Kind]) {
+			if u.Until.After(newest[u.Kind]) && !u.Until.After(now.Add(u.Kind.recent())) {
 				newest[u.Kind] = u.Until
 			}
 			if !gone[u.Of] {

@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/marketlog/marketlog/schemas"
+	"github.com/marketlog/marketlog/stream/near"
 )
 
 // BrokerConfig says where the embedded broker keeps its log and where it listens.
@@ -44,7 +45,7 @@ const sweepNever = 365 * 24 * time.Hour
 
 // Broker is a Kafka-API broker of one node in this process.
 type Broker struct {
-	near    *nearListener
+	within  *near.Listener
 	cluster *kfake.Cluster
 	disk    *brokerDisk
 	dir     string
@@ -83,7 +84,7 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 	if err := forgetLogins(cfg.Dir); err != nil {
 		return nil, err
 	}
-	var near *nearListener
+	var within *near.Listener
 	options := []kfake.Opt{
 		kfake.NumBrokers(1),
 		kfake.ClusterID(clusterName),
@@ -99,8 +100,8 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 			if err != nil {
 				return nil, err
 			}
-			near = newNearListener(listener)
-			return newGate(near, cfg.Password, cfg.Log), nil
+			within = near.Listen(listener)
+			return newGate(within, cfg.Password, cfg.Log), nil
 		}),
 	}
 	options = append(options, gateOptions(cfg)...)
@@ -112,7 +113,7 @@ func startBrokerOn(disk *brokerDisk, cfg BrokerConfig) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the log in %s, listening on %s: %w", cfg.Dir, cfg.Listen, err)
 	}
-	broker := &Broker{cluster: cluster, disk: disk, dir: cfg.Dir, damages: damages, near: near, addr: cluster.ListenAddrs()[0]}
+	broker := &Broker{cluster: cluster, disk: disk, dir: cfg.Dir, damages: damages, within: within, addr: cluster.ListenAddrs()[0]}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	if err := errors.Join(openReading(ctx, broker.addr, cfg), forgetLogins(cfg.Dir)); err != nil {
@@ -128,7 +129,7 @@ func (b *Broker) Addr() string { return b.addr }
 // Dial connects a client of this process to the broker, without the system's sockets; to any other address as net.Dialer does.
 func (b *Broker) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if addr == b.addr {
-		return b.near.dial(ctx)
+		return b.within.Dial(ctx)
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, addr)
 }

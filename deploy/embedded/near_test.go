@@ -1,12 +1,8 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -14,131 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/marketlog/marketlog/schemas"
-	"github.com/marketlog/marketlog/stream/streamtest"
+	"github.com/marketlog/marketlog/stream/near"
 )
-
-// nearPair opens a listener with both ends of a connection within the process.
-func nearPair(t *testing.T) (l *nearListener, client, server net.Conn) {
-	t.Helper()
-	far, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l = newNearListener(far)
-	t.Cleanup(func() { _ = l.Close() })
-	accepted := make(chan net.Conn, 1)
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			t.Error(err)
-		}
-		accepted <- conn
-	}()
-	if client, err = l.dial(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return l, client, <-accepted
-}
-
-// What is written to one end is read from the other, in order and whole, however it is cut, both ways at once.
-func TestConnectionsWithinTheProcessCarryEveryByte(t *testing.T) {
-	_, client, server := nearPair(t)
-	random := streamtest.Rand(t)
-	sent := make([]byte, 3<<20)
-	for i := range sent {
-		sent[i] = byte(random.Uint32())
-	}
-	type received struct {
-		from string
-		all  []byte
-		err  error
-	}
-	ends := make(chan received, 2)
-	for name, conn := range map[string]net.Conn{"client": client, "server": server} {
-		cuts := make([]int, 0, 1000)
-		for left := len(sent); left > 0; {
-			n := min(left, 1+random.IntN(1<<16))
-			cuts, left = append(cuts, n), left-n
-		}
-		go func() {
-			rest := sent
-			for _, n := range cuts {
-				if _, err := conn.Write(rest[:n]); err != nil {
-					t.Error(err)
-				}
-				rest = rest[n:]
-			}
-		}()
-		go func() {
-			all := make([]byte, len(sent))
-			_, err := io.ReadFull(conn, all)
-			ends <- received{name, all, err}
-		}()
-	}
-	for range 2 {
-		if got := <-ends; got.err != nil || !bytes.Equal(got.all, sent) {
-			t.Errorf("the %s read other bytes than were sent, %v", got.from, got.err)
-		}
-	}
-}
-
-// Clients know errors of sockets: a deadline, an end, a connection that is closed.
-func TestErrorsWithinTheProcessAreThoseOfSockets(t *testing.T) {
-	l, client, server := nearPair(t)
-	if err := client.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	var timeout net.Error
-	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Errorf("behind its deadline: %v", err)
-	}
-	if err := client.SetReadDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	if client.RemoteAddr().String() != l.Addr().String() || server.RemoteAddr().Network() != "tcp" {
-		t.Errorf("the addresses are %s and %s", client.RemoteAddr(), server.RemoteAddr())
-	}
-	if _, err := server.Write([]byte("last")); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if rest, err := io.ReadAll(client); string(rest) != "last" || err != nil {
-		t.Errorf("of what was sent before the end: %q, %v", rest, err)
-	}
-	if _, err := client.Write([]byte{1}); !errors.Is(err, net.ErrClosed) || !kgo.IsRetryableBrokerErr(err) {
-		t.Errorf("writing to a closed connection: %v", err)
-	}
-	// Who comes over the network is accepted beside them.
-	go func() {
-		if conn, err := net.Dial("tcp", l.Addr().String()); err == nil {
-			_, _ = conn.Write([]byte("far"))
-			_ = conn.Close()
-		}
-	}()
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, err := io.ReadAll(conn); string(text) != "far" || err != nil {
-		t.Errorf("over the network: %q, %v", text, err)
-	}
-	ended, stop := context.WithCancel(t.Context())
-	stop()
-	if _, err := l.dial(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody accepts, and the client leaves: %v", err)
-	}
-	for range 2 {
-		_ = l.Close()
-	}
-	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("accepting from a closed listener: %v", err)
-	}
-	if _, err := l.dial(t.Context()); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("dialling a closed listener: %v", err)
-	}
-}
 
 // Both clients write and read through the process, with the same rights as over the network, and lose nothing when connections end.
 func TestClientsOfTheProcessWriteAndRead(t *testing.T) {
@@ -149,7 +22,7 @@ func TestClientsOfTheProcessWriteAndRead(t *testing.T) {
 	var dialled []net.Conn
 	dial := func(ctx context.Context, network, host string) (net.Conn, error) {
 		conn, err := broker.Dial(ctx, network, host)
-		if _, near := conn.(nearConn); err == nil && !near {
+		if _, within := conn.(near.Conn); err == nil && !within {
 			t.Errorf("dialled %s over the network", host)
 		}
 		dialled = append(dialled, conn)
@@ -188,7 +61,7 @@ func TestClientsOfTheProcessWriteAndRead(t *testing.T) {
 	defer elsewhere.Close()
 	if conn, err := broker.Dial(t.Context(), "tcp", elsewhere.Addr().String()); err != nil {
 		t.Errorf("another address is dialled over the network: %v", err)
-	} else if _, near := conn.(nearConn); near {
+	} else if _, within := conn.(near.Conn); within {
 		t.Error("another address is dialled within the process")
 	}
 }

@@ -16,7 +16,7 @@ func (in *Instance) openBudget() {
 	if limit == 0 {
 		return
 	}
-	in.Budget = &diskbudget.Budget{Limit: limit, Log: in.Log, Room: func() (int64, error) { return in.Disk.Room(in.Dir.Path()) }}
+	in.Budget = &diskbudget.Budget{Limit: limit, Now: in.Clock.Now, Log: in.Log, Room: func() (int64, error) { return in.Disk.Room(in.Dir.Path()) }}
 	if len(in.Config.Kafka.Brokers) == 0 {
 		in.Budget.Parts = append(in.Budget.Parts, diskbudget.Part{Name: "log", Used: sizeOf(in.Dir.Path("log"))})
 	}

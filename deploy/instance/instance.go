@@ -35,6 +35,7 @@ import (
 	"github.com/marketlog/marketlog/stream/archive"
 	"github.com/marketlog/marketlog/stream/history"
 	"github.com/marketlog/marketlog/stream/latest"
+	"github.com/marketlog/marketlog/stream/near"
 )
 
 // Instance is the parts of one installation, opened: what is embedded lives in this process, what is configured is
@@ -57,6 +58,8 @@ type Instance struct {
 
 	// Sim is the built-in simulator, where one runs here.
 	Sim atomic.Pointer[simulator.Simulator]
+	// SimNear is where it is dialled from within this process.
+	SimNear atomic.Pointer[near.Listener]
 
 	// Pages is where the pages of this process are; nil where it serves none. Set before verbs run.
 	Pages *Pages

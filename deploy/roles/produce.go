@@ -50,6 +50,7 @@ func RunProducers(ctx context.Context, in *instance.Instance, simulated map[stri
 	g := &errgroup.Group{}
 	g.Go(func() error { return writer.Run(writing) })
 	feeds, ctx := errgroup.WithContext(ctx)
+	dialer := venueDialer(in)
 	asked, reading := []string(nil), map[string]*adapter.Exchange{}
 	for _, venue := range exchanges.List() {
 		v, ok := in.Config.Venues[venue.Slug]
@@ -65,7 +66,7 @@ func RunProducers(ctx context.Context, in *instance.Instance, simulated map[stri
 			URLs:   adapter.URLs{Stream: v.WSURL, REST: v.RESTURL},
 			Select: instance.SelectMarkets(venue.Slug, v.Symbols), Simulated: simulated[venue.Slug],
 			Listed: func(list []adapter.Instrument) { in.Listings.Set(venue.Slug, list) },
-		}, client, writer.Source(venue.Slug), in.Clock, nil, in.Log)
+		}, client, writer.Source(venue.Slug), in.Clock, dialer, in.Log)
 		feeds.Go(func() error { return exchange.Run(ctx) })
 		asked, reading[venue.Slug] = append(asked, venue.Slug), exchange
 	}

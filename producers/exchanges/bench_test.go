@@ -91,7 +91,7 @@ func pricedFrames(b *testing.B, v adapter.Venue) (frames []adapter.Frame) {
 	return frames
 }
 
-func sampleLines(b *testing.B, slug string) (lines []string) {
+func sampleLines(b testing.TB, slug string) (lines []string) {
 	scripts, err := filepath.Glob(filepath.Join("testdata", slug, "*.txt"))
 	if err != nil || len(scripts) == 0 {
 		b.Fatalf("no samples of %s: %v", slug, err)

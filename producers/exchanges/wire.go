@@ -6,13 +6,23 @@ import (
 	"strings"
 	"time"
 
+	fast "github.com/segmentio/encoding/json"
+
 	"github.com/marketlog/marketlog/producers"
 	"github.com/marketlog/marketlog/producers/adapter"
 )
 
+// mostFast is up to how many bytes are parsed by the faster parser, in a quarter to a half of the time. It calls itself for each level of nesting, and knows no limit
+// of them: of these bytes it is no more than the 10,000 of encoding/json, of MaxFrame it would take more of a stack than a program may have, which ends it.
+const mostFast = 10_000
+
 // parse reads JSON into v; what does not fit is unreadable. Beware of keys that differ only in
 // case ("b" and "B"): a field takes both unless a field for each is declared.
 func parse(b []byte, v any) error {
+	// What it refuses, json.Number in quotes for one, encoding/json may take.
+	if len(b) <= mostFast && fast.Unmarshal(b, v) == nil {
+		return nil
+	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return producers.Unreadable("parsing: %w", err)
 	}

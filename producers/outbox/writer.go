@@ -177,7 +177,7 @@ func ProducerOptions() []kgo.Opt {
 		// Against lz4, zstd saves a quarter of the log's size and costs 0.35 µs a record.
 		// Batches are many and small: lz4 takes 4 MB of fresh memory for each, snappy none, and packs 6 % less.
 		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
-		kgo.ProducerLinger(5 * time.Millisecond),
+		kgo.ProducerLinger(10 * time.Millisecond),
 		kgo.UnknownTopicRetries(-1),
 		// The writer bounds what it hands over by bytes; the client must never be the one that blocks.
 		kgo.MaxBufferedRecords(1 << 30),

@@ -26,6 +26,8 @@ import (
 type Config struct {
 	// Listen is the address, HOST:PORT; port 0 takes a free one.
 	Listen string
+	// Accept, unless nil, is given the listener there, and returns the one to accept connections from.
+	Accept func(net.Listener) net.Listener
 	// Seed decides every number.
 	Seed int64
 	// Rate is how many messages all venues send in a second, if a client subscribes to the trades and
@@ -71,6 +73,9 @@ func New(cfg Config) (*Simulator, error) {
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("opening the simulator: %w", err)
+	}
+	if cfg.Accept != nil {
+		listener = cfg.Accept(listener)
 	}
 	w, addr := market.NewWorld(market.NewSeed(cfg.Seed)), listener.Addr().String()
 	s := &Simulator{listener: listener, mux: http.NewServeMux()}

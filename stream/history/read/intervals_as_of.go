@@ -182,10 +182,10 @@ func (r Reader) CandlesNow(ctx context.Context) (now ServedCandles, err error) {
 	}
 	var partitions []int32
 	var closed []time.Time
-	err = r.store.Conn().QueryRow(ctx, `SELECT groupArray(log_partition), groupArray(closed_until), 
+	err = r.store.Conn().QueryRow(ctx, `SELECT groupArrayIf(log_partition, sink = ?), groupArrayIf(closed_until, sink = ?),
 			toInt64(greatest(ifNull((SELECT max(inserted) FROM past_folds), 0), ifNull((SELECT max(until) FROM past_candles_before WHERE coin_id = '*'), 0))),
-			(SELECT toInt64(max(next_offset)) FROM ledger WHERE sink = ? AND generation = 0)
-		FROM ledger FINAL WHERE sink = ? AND generation = 0`, schemas.TopicReferenceRaw, topic.Name).Scan(&partitions, &closed, &now.Folded, &now.Fixings)
+			toInt64(maxIf(next_offset, sink = ?))
+		FROM ledger FINAL WHERE sink IN (?, ?) AND generation = 0`, topic.Name, topic.Name, schemas.TopicReferenceRaw, topic.Name, schemas.TopicReferenceRaw).Scan(&partitions, &closed, &now.Folded, &now.Fixings)
 	if err != nil {
 		return now, fmt.Errorf("reading how far candles are closed and folded: %w", history.Unavailable(err))
 	}
