@@ -22,7 +22,7 @@ const (
 	// tailMaxWait bounds a fetch that finds nothing. Most partitions of most topics are quiet, and each such fetch costs the broker as much as one with records.
 	tailMaxWait = 2 * time.Second
 	// tailQueue is how many records a partition's reader holds decoded ahead of the handler.
-	tailQueue = 1_000
+	tailQueue = 200
 	// tailDialTimeout bounds one attempt to reach a broker.
 	tailDialTimeout = 5 * time.Second
 )

@@ -20,8 +20,9 @@ import (
 const (
 	// shortBudgeted is how much simulated time passes in the gate, `make budget` lets two days pass; dropsAfter is when the budget is surely used up.
 	shortBudgeted, dropsAfter = 15 * time.Minute, 36 * time.Hour
-	// budgetBytes is what eight markets write in some thirty hours, budgetedMemory what they may take of memory at any age.
-	budgetBytes, budgetedMemory = 1_145_000_000, 1_000_000_000
+	// budgetBytes is more than what eight markets write in two days of what is kept, of which two days are never dropped, and the least of ticks and prices;
+	// budgetedMemory is what they may take of memory at any age.
+	budgetBytes, budgetedMemory = 1_300_000_000, 1_000_000_000
 )
 
 // TestAcceleratedRunStaysWithinItsBudgets lets simulated time pass as fast as the machine can while one venue's eight markets are written. At every look

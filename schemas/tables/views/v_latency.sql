@@ -19,4 +19,4 @@ FROM (
     FROM (SELECT day, venue, ingest_time, dateDiff('microsecond', event_time, ingest_time) / 1000 AS ms FROM {database}.ticks WHERE kind = 'trade' AND NOT snapshot AND event_time != ingest_time)
     GROUP BY day, hour, venue
 )
-COMMENT 'How long trades took from the venue to us, one row a venue and hour, kept for 7 days'
+COMMENT 'How long trades took from the venue to us, one row a venue and hour, kept for 7 days, or for as long as the disk budget has room for them'

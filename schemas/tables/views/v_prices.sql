@@ -29,4 +29,4 @@ AS SELECT
     arrayZip(inputs.provider, inputs.symbol, inputs.quote_id, inputs.value, inputs.rate, inputs.price_usd, inputs.accepted, inputs.reason, inputs.basis, inputs.partition, inputs.offset) AS inputs,
     log_partition, log_offset, if(p.published = 0, toDateTime64('2200-01-01 00:00:00', 9, 'UTC'), fromUnixTimestamp64Nano(p.published, 'UTC')) AS published
 FROM {database}.prices AS p FINAL
-COMMENT 'Published prices with all that they were made from, one row a coin and second in which it changed, kept for 7 days, or 1 in the embedded engine'
+COMMENT 'Published prices with all that they were made from, one row a coin and second in which it changed, kept for 7 days, or 1 in the embedded engine, or for as long as the disk budget has room for them'

@@ -50,4 +50,4 @@ LEFT JOIN (SELECT venue, symbol, toDate(start) AS day, sum(trades) AS trades, co
     ON t.venue = p.venue AND t.symbol = p.symbol AND t.day = p.day
 LEFT JOIN missing AS w ON w.venue = p.venue AND w.symbol = '' AND w.at = p.day
 LEFT JOIN missing AS n ON n.venue = p.venue AND n.symbol = p.symbol AND n.at = p.day AND n.symbol != ''
-COMMENT 'How good each market was as an input of the price of its coin, one row a market and day, kept as long as v_prices: for 7 days, or 1 in the embedded engine'
+COMMENT 'How good each market was as an input of the price of its coin, one row a market and day, kept as long as v_prices: for 7 days, or 1 in the embedded engine, or for as long as the disk budget has room for them'

@@ -35,4 +35,4 @@ AS SELECT coin_id, venue, symbol, base, quote, quote_id, kind, event_time, inges
     arrayFilter((name, i) -> bitTest(flags, i), ['crossed', 'late', 'unmapped', 'no_rate', 'not_spot', 'doubtful', 'excluded'], [0, 1, 2, 3, 4, 6, 7]) AS flags,
     snapshot, simulated, raw_partition, raw_offset, log_partition, log_offset, ingest_time AS published
 FROM {database}.ticks FINAL
-COMMENT 'Trades, quotes and tickers as the venues sent them, repeated states left out, kept for 7 days'
+COMMENT 'Trades, quotes and tickers as the venues sent them, repeated states left out, kept for 7 days, or for as long as the disk budget has room for them'
