@@ -113,8 +113,8 @@ func TestAddedFoldRunsFromLogToReplay(t *testing.T) {
 	cfg.DataDir, cfg.Kafka.Listen = d.dir, kafka
 	writeRawTicks(t, cfg, time.Now().UTC().Truncate(time.Minute).Add(-20*time.Minute), 360)
 
-	// The view agrees with what SQL counts in the candles.
-	const minutes = 4
+	// The view agrees with what SQL counts in the candles: of six minutes five are closed at the end.
+	const minutes = 5
 	view := "SELECT toString(time) AS minute, rising, falling, unchanged FROM v_breadth WHERE rising + falling + unchanged > 0 ORDER BY time"
 	counted := `SELECT toString(start + INTERVAL 1 MINUTE) AS minute, toUInt32(countIf(close > open)) AS rising, toUInt32(countIf(close < open)) AS falling,
 		toUInt32(countIf(close = open)) AS unchanged FROM v_candles_1m GROUP BY start ORDER BY start`
