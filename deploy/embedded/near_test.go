@@ -22,7 +22,7 @@ func TestClientsOfTheProcessWriteAndRead(t *testing.T) {
 	var dialled []net.Conn
 	dial := func(ctx context.Context, network, host string) (net.Conn, error) {
 		conn, err := broker.Dial(ctx, network, host)
-		if _, within := conn.(near.Conn); err == nil && !within {
+		if _, within := conn.(*near.Conn); err == nil && !within {
 			t.Errorf("dialled %s over the network", host)
 		}
 		dialled = append(dialled, conn)
@@ -61,7 +61,7 @@ func TestClientsOfTheProcessWriteAndRead(t *testing.T) {
 	defer elsewhere.Close()
 	if conn, err := broker.Dial(t.Context(), "tcp", elsewhere.Addr().String()); err != nil {
 		t.Errorf("another address is dialled over the network: %v", err)
-	} else if _, within := conn.(near.Conn); within {
+	} else if _, within := conn.(*near.Conn); within {
 		t.Error("another address is dialled within the process")
 	}
 }

@@ -76,7 +76,7 @@ func SimulatorRoles(ctx context.Context, in *instance.Instance) ([]supervise.Rol
 	return roles, simulated, nil
 }
 
-// venueDialer opens the connections to venues: to simulated ones of this process without the system's sockets, which is half of what such a message costs.
+// venueDialer opens the connections to venues: to simulated ones of this process without the system's sockets.
 func venueDialer(in *instance.Instance) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	far := transport.DialContext

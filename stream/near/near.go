@@ -67,8 +67,8 @@ func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	ends := fasthttputil.NewPipeConns()
 	ends.SetAddresses(l.Addr(), l.Addr(), l.Addr(), l.Addr())
 	select {
-	case l.arrived <- arrival{conn: Conn{ends.Conn2()}}:
-		return Conn{ends.Conn1()}, nil
+	case l.arrived <- arrival{conn: &Conn{Conn: ends.Conn2()}}:
+		return &Conn{Conn: ends.Conn1()}, nil
 	case <-l.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
@@ -77,10 +77,13 @@ func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 // Conn is one end of a connection within the process. Its errors are those of a socket, by which clients know what to try again.
-type Conn struct{ net.Conn }
+type Conn struct {
+	net.Conn
+	writing sync.Mutex
+}
 
 // Read implements net.Conn.
-func (c Conn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	return n, c.asOfSocket("read", err)
 }
@@ -88,8 +91,10 @@ func (c Conn) Read(p []byte) (int, error) {
 // mostAtOnce is the most that is handed over at once. Each connection keeps a buffer or two as large as the largest: with whole answers these take tens of megabytes.
 const mostAtOnce = 32 << 10
 
-// Write implements net.Conn.
-func (c Conn) Write(p []byte) (written int, err error) {
+// Write implements net.Conn. What one call writes arrives in one piece, as from a socket.
+func (c *Conn) Write(p []byte) (written int, err error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	for written < len(p) && err == nil {
 		var n int
 		n, err = c.Conn.Write(p[written:min(len(p), written+mostAtOnce)])
@@ -98,7 +103,7 @@ func (c Conn) Write(p []byte) (written int, err error) {
 	return written, c.asOfSocket("write", err)
 }
 
-func (c Conn) asOfSocket(op string, err error) error {
+func (c *Conn) asOfSocket(op string, err error) error {
 	switch {
 	case errors.Is(err, fasthttputil.ErrConnectionClosed):
 		err = net.ErrClosed

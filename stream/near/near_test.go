@@ -80,6 +80,30 @@ func TestConnectionsWithinTheProcessCarryEveryByte(t *testing.T) {
 	}
 }
 
+// What two write at once to one connection arrives in whole pieces, however long they are.
+func TestWritesAtOnceDoNotMix(t *testing.T) {
+	_, client, server := nearPair(t)
+	const length, pieces = 5*mostAtOnce + 7, 20
+	for _, letter := range []byte("ab") {
+		go func() {
+			for range pieces {
+				if _, err := client.Write(bytes.Repeat([]byte{letter}, length)); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	piece := make([]byte, length)
+	for n := range 2 * pieces {
+		if _, err := io.ReadFull(server, piece); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Count(piece, piece[:1]) != length {
+			t.Fatalf("piece %d is mixed", n)
+		}
+	}
+}
+
 // Clients know errors of sockets: a deadline, an end, a connection that is closed.
 func TestErrorsWithinTheProcessAreThoseOfSockets(t *testing.T) {
 	l, client, server := nearPair(t)
