@@ -50,6 +50,8 @@ type Endpoint struct {
 	Body, ToolBody any
 	// Explanations is a zero value of the type of what the parameter explain adds to the body; nil where there is none.
 	Explanations any
+	// ExplainsNow means that Handle answers the parameter explain itself, but not for an answer as of an instant, which has Explanations instead.
+	ExplainsNow bool
 	// Tool is the name of the tool that asks this endpoint, in snake case, unique; empty for none.
 	Tool string
 	// ToolSet is the smallest set of tools that Tool belongs to.

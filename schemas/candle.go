@@ -53,6 +53,13 @@ type Candle struct {
 	Origin  Origin
 }
 
+// Equal reports that two candles are the same, whatever the form of their volume.
+func (c Candle) Equal(other Candle) bool {
+	same := c.Volume.Equal(other.Volume) && c.Start.Equal(other.Start) && c.Newest.Equal(other.Newest)
+	c.Volume, c.Start, c.Newest = other.Volume, other.Start, other.Newest
+	return same && c == other
+}
+
 // Join folds a later candle into c, which keeps its start.
 func (c *Candle) Join(later Candle) {
 	c.High, c.Low, c.Close = max(c.High, later.High), min(c.Low, later.Low), later.Close

@@ -38,3 +38,6 @@ func Traded(r *eventsv1.ResolvedTick) bool {
 
 // USD is the id of the quote asset that needs no rate.
 const USD = "USD"
+
+// EUR is the currency that central banks' rates are stated for.
+const EUR = "EUR"

@@ -77,6 +77,9 @@ func (w *work) notABeginning(interval string, step time.Duration) error {
 // candle explains a number of a closed candle.
 func (w *work) candle(ctx context.Context, coin *views.CatalogCoin, interval string, start time.Time, field string, depth int) (*Node, error) {
 	step := intervals[interval]
+	if err := w.unchanged(ctx, coin, step, start); err != nil {
+		return nil, err
+	}
 	c, ok, err := w.storedCandle(ctx, coin.ID, step, start)
 	if err != nil {
 		return nil, err
@@ -127,10 +130,7 @@ func (w *work) candle(ctx context.Context, coin *views.CatalogCoin, interval str
 
 // storedCandle is the candle that charts show.
 func (w *work) storedCandle(ctx context.Context, coinID string, step time.Duration, start time.Time) (c schemas.Candle, ok bool, err error) {
-	length := step
-	if step != oneDay && step != time.Hour {
-		length = time.Minute
-	}
+	length := storedLength(step)
 	candles, err := w.History.Intervals(ctx, coinID, length, start, start.Add(step))
 	if err != nil {
 		return c, false, err
@@ -142,6 +142,27 @@ func (w *work) storedCandle(ctx context.Context, coinID string, step time.Durati
 		return c, false, nil
 	}
 	return candles[0], true, nil
+}
+
+// storedLength is that of the candles in the tables which one of a step is made of.
+func storedLength(step time.Duration) time.Duration {
+	if step == oneDay || step == time.Hour {
+		return step
+	}
+	return time.Minute
+}
+
+// unchanged refuses a candle of now that was another one as of the instant: how it was made then is not known.
+func (w *work) unchanged(ctx context.Context, coin *views.CatalogCoin, step time.Duration, start time.Time) error {
+	if !w.past {
+		return nil
+	}
+	length := storedLength(step)
+	candles, err := w.History.Intervals(ctx, coin.ID, length, start, start.Add(step))
+	if err == nil {
+		err = w.Candles.Unchanged(ctx, coin.Own, length, start, start.Add(step), w.asOf, candles)
+	}
+	return query.FaultOfPast(err, w.asOf)
 }
 
 // decidesFirst orders two inputs of a number: one that equals it comes before one that does not.

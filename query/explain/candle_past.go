@@ -2,15 +2,18 @@ package explain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/marketlog/marketlog/query"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
@@ -199,9 +202,7 @@ func (w *work) quoteCost(ctx context.Context, m views.RefoldedMarket, i int, int
 	value, field := pricesOf(*m.Rate)[i], ohlcFields[i]
 	coin := w.snapshot.ByID(m.QuoteID)
 	if coin == nil {
-		n := headline("fixing/"+m.QuoteID+"/"+m.Start.UTC().Format(time.DateOnly), &value, usd, m.Start.UnixNano())
-		n.Note = fmt.Sprintf("the reference rate of the day, or the newest of the %d days before", schemas.FixingDays)
-		return n, nil
+		return w.dayRate(ctx, "fixing/"+m.QuoteID+"/"+m.Start.UTC().Format(time.DateOnly), m.QuoteID, m.Start, value, views.AllFixings, depth)
 	}
 	if w.expands(depth) {
 		c, ok, err := w.storedCandle(ctx, m.QuoteID, intervals[interval], m.Start)
@@ -210,7 +211,10 @@ func (w *work) quoteCost(ctx context.Context, m views.RefoldedMarket, i int, int
 		}
 		// Live minutes that do not fill the interval convert it where there is nothing else, and are not what is shown.
 		if ok && pricesOf(schemas.OHLC{Open: c.Open, High: c.High, Low: c.Low, Close: c.Close})[i] == value {
-			return w.candle(ctx, coin, interval, m.Start, field, depth)
+			n, err := w.candle(ctx, coin, interval, m.Start, field, depth)
+			if fault := (*query.Error)(nil); !errors.As(err, &fault) || fault.Status != http.StatusGone {
+				return n, err
+			}
 		}
 	}
 	return headline(candleNumber(m.QuoteID, interval, m.Start)+"/"+field, &value, usd, m.Start.UnixNano()), nil

@@ -1,10 +1,13 @@
 package explain_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,4 +145,78 @@ func TestCandlesOfVenuesAreFoldedAgain(t *testing.T) {
 	_, err = fold.Pass(t.Context())
 	w.Must(err)
 	w.reproduced(base+"open", "", true)
+}
+
+// A candle of the past is explained as of an instant as long as it is what it was then. Once it has been folded again of what sources reported since, it is
+// refused as of before, with the time from which on it holds; so are hours of a sparkline that repeat it, and others stay as they are.
+func TestCandlesThatWereFoldedAgainAreRefusedAsOfBefore(t *testing.T) {
+	random := streamtest.Rand(t)
+	w := newFixture(t)
+	hour := time.Date(2026, 11, 20, 4, 0, 0, 0, time.UTC)
+	w.Now = hour.Add(6*time.Hour + 30*time.Second)
+	// A minute has closed since, so that the past may be folded.
+	w.AddCandles(&eventsv1.Candle{CoinId: "ethereum", Start: hour.Add(5 * time.Hour).UnixNano(), Open: 1, High: 1, Low: 1, Close: 1, Volume: "1"})
+	w.close(w.Now.UnixNano())
+	steps := w.Prices.Steps()
+	steps.Begin(func() time.Time { return w.Now })
+	fold := past.NewFold(w.Store)
+	folded := func(at time.Time, venue string) {
+		w.told(time.Hour, at, []venueCandle{drawnVenueCandle(random, venue, "BTC", "USD", 90_000)})
+		w.looked()
+		_, err := fold.Pass(t.Context())
+		w.Must(err)
+		w.looked()
+		w.Now = w.Now.Add(time.Duration(10+random.IntN(60)) * time.Second)
+	}
+	numbers := []string{"candle/bitcoin/1h/2026-11-20T04:00:00Z/close", "sparkline/bitcoin/2026-11-20T10:00:00Z/6", "sparkline/bitcoin/2026-11-20T10:00:00Z/4",
+		"candle/bitcoin/1h/2026-11-20T04:00:00Z/volume"}
+	var then []time.Time
+	var values []float64
+	said := func() {
+		then = append(then, w.Now)
+		for _, number := range numbers {
+			values = append(values, *w.reproduced(number, "", true).Value)
+		}
+		w.Now = w.Now.Add(time.Second)
+	}
+	folded(hour, "kraken")
+	said()
+	folded(hour.Add(-time.Hour), "okx") // another candle
+	said()
+	for i, number := range numbers {
+		for _, at := range then {
+			if n := w.reproduced(number, "?asOf="+at.Format(time.RFC3339Nano), true); *n.Value != values[i] {
+				t.Errorf("%s as of %s is %v, and was %v", number, at, *n.Value, values[i])
+			}
+		}
+	}
+	changed := w.Now
+	folded(hour, "bitstamp")
+	said()
+	for i, number := range numbers {
+		if n := w.reproduced(number, "?asOf="+then[2].Format(time.RFC3339Nano), true); *n.Value != values[2*len(numbers)+i] || *n.Value == values[i] {
+			t.Errorf("%s as of %s is %v, want that of now, another than %v", number, then[2], *n.Value, values[i])
+		}
+		if random.IntN(2) == 0 {
+			w.record()
+		}
+		for _, at := range then[:2] {
+			var refused struct {
+				Error struct {
+					Code          string
+					AvailableFrom time.Time
+				}
+			}
+			path := "/api/v1/explain/" + number + "?asOf=" + at.Format(time.RFC3339Nano)
+			w.Must(json.Unmarshal([]byte(strings.TrimPrefix(w.Get(path), "410 ")), &refused))
+			if from := refused.Error.AvailableFrom; refused.Error.Code != "AGED_OUT" || from.Before(changed.Truncate(time.Millisecond)) || from.After(then[2]) {
+				t.Errorf("%s: got %+v, want that it is refused until it was folded again at %s", path, refused, changed)
+			}
+		}
+	}
+	// A minute of live trades stays.
+	w.traded("bitcoin", hour.Add(6*time.Hour), 97_000, 97_000, 97_000, 97_000, 1e9)
+	w.Now = hour.Add(6*time.Hour + 5*time.Minute)
+	w.close(w.Now.UnixNano())
+	w.answered(map[string]int{"candle/bitcoin/1m/2026-11-20T10:00:00Z/close?asOf=" + hour.Add(6*time.Hour+time.Minute).Format(time.RFC3339): http.StatusOK})
 }

@@ -69,6 +69,8 @@ type fixture struct {
 	newest *views.DefiStore
 	// remembers means that it is recorded what was served: minutes end in the log then.
 	remembers bool
+	// fixingsEnd is the offset after the last rate of a currency that was stated.
+	fixingsEnd int64
 }
 
 // american is a venue that serves one country.
@@ -133,7 +135,7 @@ func newFixture(t testing.TB) *fixture {
 	w.figures = views.NewFigures(w.Prices, past, w.Catalog.Measure)
 	w.Serve(u.Inline(slices.Concat(u.Endpoints(), naming.Endpoints(), pegging.Endpoints(), fiat.New(coins, w.Catalog, currencies, past).Endpoints(),
 		w.listed.Endpoints(), charts.New(w.Prices, w.Catalog, candles, past, w.Yields, rateCharts).Endpoints(),
-		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
+		rates.New(w.Yields, w.Prices, w.Catalog, past, rates.Served{Yields: views.NewPastYields(w.Yields, log, past)}, rateCharts, nil, nil).Endpoints(), earn.New(coins, w.Catalog, past, nil).Endpoints(),
 		prices.New(w.Prices, w.Catalog, views.NewConverter(w.Prices, w.Catalog, currencies), past, []views.Provider{american}).Endpoints(), globalstats.New(w.Catalog, globalstats.Served{Summaries: views.NewPastSummaries(w.Catalog, log, past), Coins: pastCoins, Sources: currencies}, past).Endpoints())))
 	return w
 }
@@ -340,9 +342,10 @@ func (w *fixture) priced(rec *eventsv1.PriceRecord) {
 
 func (w *fixture) fixing(f *eventsv1.Fixing) {
 	rec := &eventsv1.ReferenceRecord{Producer: "sources", Epoch: 1, Body: &eventsv1.ReferenceRecord_Fixing{Fixing: f}}
-	w.append(schemas.TopicReferenceRaw, 0, f.Source, f.IngestTime, rec)
+	r := w.append(schemas.TopicReferenceRaw, 0, f.Source, f.IngestTime, rec)
 	w.flush()
-	w.Said(rec)
+	w.SaidAt(r.Offset, rec)
+	w.fixingsEnd = r.Offset + 1
 }
 
 // offered is what a source pays, and the entry that the fold makes of it, with what the fold of earn products makes of that.

@@ -35,18 +35,27 @@ var inlineParam = query.Param{Name: "explain", Kind: query.Flag, Essential: true
 	Doc: "Adds explanations: why the first 20 numbers of the answer are what they are, each with its inputs, as explainNumber has them. It is counted as a chart."}
 
 // Inline gives the endpoints whose answers name numbers by `x-explain` the parameter explain, which adds their explanations to the answer. An answer with
-// explanations waits for what they are made of besides. Endpoints that have such a parameter already keep it.
+// explanations waits for what they are made of besides. Endpoints that have such a parameter already keep it; where theirs is of now only, an answer
+// as of an instant has the explanations.
 func (u *Unit) Inline(endpoints []query.Endpoint, waiting ...func() string) []query.Endpoint {
 	for i := range endpoints {
 		e := &endpoints[i]
 		named := namedIn(e.Body, e.ToolBody)
-		if e.Method != http.MethodGet || !named.any() || slices.ContainsFunc(e.Params, func(p query.Param) bool { return p.Name == inlineParam.Name }) {
+		own := slices.ContainsFunc(e.Params, func(p query.Param) bool { return p.Name == inlineParam.Name })
+		if e.Method != http.MethodGet || !named.any() || own && !e.ExplainsNow {
 			continue
 		}
+		if !own {
+			e.Params = append(slices.Clip(e.Params), inlineParam)
+		}
 		handle := e.Handle
-		e.Params, e.Explanations = append(slices.Clip(e.Params), inlineParam), Inlined{}
+		e.Explanations = Inlined{}
 		e.Handle = func(ctx context.Context, r *query.Request) (query.Answer, error) {
-			if !r.Flag(inlineParam.Name) {
+			past := false
+			if own {
+				_, past = r.Time("asOf")
+			}
+			if !r.Flag(inlineParam.Name) || own && !past {
 				return handle(ctx, r)
 			}
 			for _, wait := range waiting {

@@ -56,7 +56,7 @@ func TestPointsOfAPegAreClosesOfCandles(t *testing.T) {
 func (w *fixture) looked() {
 	w.T.Helper()
 	closed := w.Now.Truncate(time.Minute).UnixNano()
-	progress := []history.SinkProgress{{Sink: schemas.TopicReferenceRaw, Progress: history.Progress{Next: w.Offset()}}}
+	progress := []history.SinkProgress{{Sink: schemas.TopicReferenceRaw, Progress: history.Progress{Next: w.fixingsEnd}}}
 	for partition := range int32(8) {
 		progress = append(progress, history.SinkProgress{Sink: schemas.TopicCandles, Progress: history.Progress{Partition: partition, Next: w.Offset(), ClosedUntil: closed}})
 	}
@@ -76,7 +76,12 @@ func TestPegsToOtherCurrenciesAreExplainedByRatesOfThen(t *testing.T) {
 	point := "peg-point/euro-coin/" + points[random.IntN(len(points))].Time.Format(time.RFC3339)
 	var answers []servedNumber
 	ask := func() {
-		answers = append(answers, servedNumber{point, *w.reproduced(point, "", true).Value, w.Now})
+		n := w.reproduced(point, "?depth=2", true)
+		rate := n.Inputs[1]
+		if rate.Reproduced == nil || !*rate.Reproduced || len(rate.Inputs) != 1 || len(rate.Inputs[0].Records) != 1 || *rate.Inputs[0].Value != *rate.Value {
+			t.Errorf("%s is of the rate %+v, want that which a record states", point, rate)
+		}
+		answers = append(answers, servedNumber{point, *n.Value, w.Now})
 		w.Now = w.Now.Add(time.Duration(60+random.IntN(9)) * time.Second)
 	}
 	ask()
@@ -89,8 +94,9 @@ func TestPegsToOtherCurrenciesAreExplainedByRatesOfThen(t *testing.T) {
 		t.Errorf("%s stays %v, though the rate is corrected", point, answers[0].value)
 	}
 	for _, was := range answers {
-		if n := w.reproduced(was.number, "?asOf="+was.at.Format(time.RFC3339Nano), true); *n.Value != was.value {
-			t.Errorf("%s as of %s is %v, and was %v", was.number, was.at, *n.Value, was.value)
+		n := w.reproduced(was.number, "?depth=2&asOf="+was.at.Format(time.RFC3339Nano), true)
+		if rate := n.Inputs[1]; *n.Value != was.value || rate.Reproduced == nil || !*rate.Reproduced {
+			t.Errorf("%s as of %s is %v of %+v, and was %v", was.number, was.at, *n.Value, rate, was.value)
 		}
 	}
 	w.record()

@@ -34,15 +34,25 @@ func (w *work) sparkline(ctx context.Context, coin *views.CatalogCoin, parts []s
 	if end := start.Add(time.Hour); w.past && w.asOf.Before(end) {
 		return nil, query.NotFound("the hour had not ended by %s", query.FormatTime(w.asOf.UnixNano()))
 	}
-	hours, err := w.History.Intervals(ctx, coin.ID, time.Hour, until.Add(-(sparklineHours-1)*time.Hour), start.Add(time.Hour))
+	from, to := until.Add(-(sparklineHours-1)*time.Hour), start.Add(time.Hour)
+	hours, err := w.History.Intervals(ctx, coin.ID, time.Hour, from, to)
 	if err != nil {
 		return nil, err
 	}
-	hours = slices.DeleteFunc(hours, func(c schemas.Candle) bool { return c.Close <= 0 })
-	if len(hours) == 0 {
+	priced := slices.DeleteFunc(slices.Clone(hours), func(c schemas.Candle) bool { return c.Close <= 0 })
+	last := schemas.Candle{Start: from}
+	if len(priced) > 0 {
+		last = priced[len(priced)-1]
+	}
+	if w.past && last.Start.Before(start) { // an hour after it may have had a price then
+		hours = slices.DeleteFunc(hours, func(c schemas.Candle) bool { return c.Start.Before(last.Start) })
+		if err := w.Candles.Unchanged(ctx, coin.Own, time.Hour, last.Start, to, w.asOf, hours); err != nil {
+			return nil, query.FaultOfPast(err, w.asOf)
+		}
+	}
+	if len(priced) == 0 {
 		return nil, query.NotFound("%s had no price by the hour that starts at %s", coin.ID, start.Format(time.RFC3339))
 	}
-	last := hours[len(hours)-1]
 	n, err := w.candle(ctx, coin, "1h", last.Start, "close", depth)
 	if err != nil {
 		return nil, err

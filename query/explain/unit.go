@@ -77,6 +77,8 @@ type History interface {
 	PegSeries(ctx context.Context, coinID string, from, to time.Time, step time.Duration) ([]views.PegSample, error)
 	// PegSeriesAsOf is PegSeries when no more of the candles, and of the rates of the currency, counts than what is named.
 	PegSeriesAsOf(ctx context.Context, coinID string, from, to time.Time, step time.Duration, of views.CandlesAsOf) ([]views.PegSample, error)
+	// Fixings returns what the cost of a currency on a day is made of, by the records before an offset; none where no central bank states a rate of it.
+	Fixings(ctx context.Context, currency string, of time.Time, before int64) ([]views.StatedFixing, error)
 	// Summaries returns of each step in (from, to] the last summary of the whole market, oldest first.
 	Summaries(ctx context.Context, from, to time.Time, step time.Duration) ([]*eventsv1.Summary, error)
 	// FearGreedHistory returns what sources published of the days that begin in [from, to), by day.

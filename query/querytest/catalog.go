@@ -14,8 +14,10 @@ import (
 
 // Said publishes what sources state, which is in the catalog and in the store; it is seen from the next clock of
 // the sources or minute on.
-func (w *Fixture) Said(rec *eventsv1.ReferenceRecord) {
-	offset := w.Offset()
+func (w *Fixture) Said(rec *eventsv1.ReferenceRecord) { w.SaidAt(w.Offset(), rec) }
+
+// SaidAt is Said of a record that lies in the log at an offset.
+func (w *Fixture) SaidAt(offset int64, rec *eventsv1.ReferenceRecord) {
 	value, err := rec.MarshalVT()
 	w.Must(err)
 	if w.Store != nil {

@@ -21,10 +21,6 @@ const asOfDoc = "Point in time. The answer that was given then, with its age as 
 var asOfParam = query.AsOfParam(asOfDoc + ". Default: now.")
 
 func (u *Unit) getBySymbolAsOf(ctx context.Context, r *query.Request, asOf time.Time) (query.Answer, error) {
-	if r.Flag("explain") {
-		return query.Answer{}, query.NotSupported("explain", "which requests the yields came with is not kept as it was served: "+
-			"/api/v1/explain/rate/{provider}/{category}/{pool}?asOf=%s explains each", query.FormatTime(asOf.UnixNano()))
-	}
 	current, unstated := u.served.Yields.At(ctx, asOf)
 	if unstated != nil {
 		current = &views.CurrentRates{RateSnapshot: &views.RateSnapshot{}} // whether the price is kept is asked without them

@@ -256,7 +256,6 @@ func TestYieldsAsTheyWereServed(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/rates/eth?asOf=" + before:                                                                 "410 AGED_OUT availableFrom",
 		"/api/v1/rates?category=lending&asOf=" + before:                                                    "410 AGED_OUT availableFrom",
-		"/api/v1/rates/eth?explain=1&asOf=" + answers[0].At.Format(time.RFC3339Nano):                       "400 NOT_SUPPORTED explain",
 		"/api/v1/rates/eth?asOf=" + w.Now.Add(time.Minute).Format(time.RFC3339Nano):                        "400 VALIDATION_ERROR asOf",
 		"/api/v1/rates?category=lending&provider=nobody&asOf=" + answers[0].At.Format(time.RFC3339Nano):    "404 nobody",
 		"/api/v1/rates/" + "no-such-coin" + "?asOf=" + answers[len(answers)-1].At.Format(time.RFC3339Nano): "404 no-such-coin",

@@ -56,7 +56,7 @@ func (u *Unit) bySymbol() query.Endpoint {
 		Params: []query.Param{symbolParam, categoryParam, providerParam,
 			{Name: "limit", Kind: query.Integer, Default: "1000", ToolDefault: "30", Min: 1, Max: maxRates, Doc: "Maximum number of rows."},
 			explainParam, asOfParam},
-		Body: SymbolBody{}, NotFound: true, Hot: true, Handle: u.getBySymbol,
+		Body: SymbolBody{}, NotFound: true, Hot: true, ExplainsNow: true, Handle: u.getBySymbol,
 	}
 }
 

@@ -37,6 +37,8 @@ type PastCandles interface {
 	// HourlyCloses returns the close of each hour of coins, nil for all, that starts in [from, to), whole hours both, by coin id: the first of a list is that
 	// of from, and an hour without a price is 0. No more counts than what is named.
 	HourlyCloses(ctx context.Context, coins []string, from, to time.Time, of read.CandlesAsOf) (map[string][]float64, error)
+	// PastSince returns since when, by the clock of the tables, all back-filled candles of a coin that start in [from, to) are what they are; 0 where there are none.
+	PastSince(ctx context.Context, coinID string, from, to time.Time) (int64, error)
 	// KnownPast fails with a *read.UnknownPastError where it is not known what back-filled candles were.
 	KnownPast(ctx context.Context, of read.CandlesAsOf) error
 }
@@ -267,6 +269,16 @@ func (s *servedCandles) newest() (made read.ServedCandles, known bool) {
 		return s.list[n-1].value, true
 	}
 	return made, false
+}
+
+// foldedFrom is since when charts of this process are made of back-filled candles of a time of the tables or later; zero where that is not remembered.
+func (s *servedCandles) foldedFrom(folded int64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.list, func(made servedFrom[read.ServedCandles]) bool { return made.value.Folded >= folded }); i >= 0 {
+		return time.Unix(0, s.list[i].from).UTC()
+	}
+	return time.Time{}
 }
 
 // Until returns the candles up to a past instant as they are known now: with what was back-filled, imported or replayed since. Behind the instant it reads nothing.

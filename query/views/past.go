@@ -43,6 +43,8 @@ type (
 	Refolded = read.Refolded
 	// RefoldedMarket is a venue's own candle that it is folded of.
 	RefoldedMarket = read.RefoldedMarket
+	// StatedFixing is a central bank's rate, and the record that states it.
+	StatedFixing = read.StatedFixing
 	// PegSample is the price of a stablecoin at a moment.
 	PegSample = read.PegSample
 	// PegStatistic is how well a stablecoin kept its peg.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/marketlog/marketlog/schemas"
 	eventsv1 "github.com/marketlog/marketlog/schemas/events/v1"
+	"github.com/marketlog/marketlog/stream/history/read"
 )
 
 const (
@@ -59,6 +60,46 @@ func PricesUnchanged(ctx context.Context, history PublishedPrices, coinID string
 		err = changedByReplay(restated, "")
 	}
 	return then != oldest, err
+}
+
+// Unchanged fails with an *AgedOutError where candles of a coin that start in [from, to), of a length that there is a table of, were others as of an
+// instant than the given ones, which are those of now: they were folded again of what sources reported since, or a replay has changed them.
+func (c *Candles) Unchanged(ctx context.Context, coin schemas.Coin, interval time.Duration, from, to, at time.Time, candles []schemas.Candle) error {
+	past := c.served.past
+	restated, err := past.Restated(ctx, []string{tableCandles}, []string{coin.ID}, from, to, at)
+	if err == nil && !restated.IsZero() {
+		err = changedByReplay(restated, "")
+	}
+	// Live candles stay once they have closed.
+	if err != nil || len(candles) > 0 && !slices.ContainsFunc(candles, func(c schemas.Candle) bool { return c.Origin != schemas.OriginLive }) {
+		return err
+	}
+	made, err := onceKept(ctx, func() (read.ServedCandles, error) { return c.servedAt(ctx, at) })
+	if err != nil {
+		return err
+	}
+	then, err := past.IntervalsAsOf(ctx, coin.ID, interval, from, to, made.Of(c.partition(coin)))
+	if err != nil {
+		return c.Unknown(ctx, err)
+	}
+	if slices.EqualFunc(then, candles, schemas.Candle.Equal) {
+		return nil
+	}
+	changed, err := past.PastSince(ctx, coin.ID, from, to)
+	if err != nil {
+		return err
+	}
+	since, err := past.CandlesServedSince(ctx, changed, 0)
+	if err != nil {
+		return err
+	}
+	if since.IsZero() { // not recorded yet
+		since = c.served.foldedFrom(changed)
+	}
+	if !since.After(at) { // its last minutes had ended, and had not closed
+		since = to.Add(time.Minute)
+	}
+	return &AgedOutError{Kept: "these candles are what they are now", Since: since, Instead: instead}
 }
 
 // countsAsOf reports whether a record of a price counts as of an instant, and whether neither it nor any that follows of its coin does.

@@ -112,6 +112,16 @@ func (r Reader) KnownPast(ctx context.Context, of CandlesAsOf) error {
 	return nil
 }
 
+// PastSince reads since when, by the clock of the tables, all back-filled candles of a coin that start in [from, to) are what they are, those that were
+// withdrawn too; 0 where there are none.
+func (r Reader) PastSince(ctx context.Context, coinID string, from, to time.Time) (since int64, err error) {
+	err = r.store.Conn().QueryRow(ctx, "SELECT toInt64(max(since)) FROM past_candles FINAL WHERE coin_id = ? AND start >= ? AND start < ?", coinID, ceil(from), ceil(to)).Scan(&since)
+	if err != nil {
+		return 0, fmt.Errorf("reading since when back-filled candles of %s are what they are: %w", coinID, history.Unavailable(err))
+	}
+	return since, nil
+}
+
 // pastAsOf reads the back-filled candles of a coin that start in one of the spans, oldest first, as far as they had ended when all live minutes had closed.
 func (r Reader) pastAsOf(ctx context.Context, coinID string, interval time.Duration, spans []past.Span, of CandlesAsOf) ([]schemas.Candle, error) {
 	var within []string

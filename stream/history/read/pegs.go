@@ -126,6 +126,41 @@ func fixingAt(fixings []schemas.Fixing) func(time.Time) (float64, bool) {
 	}
 }
 
+// StatedFixing is how much of a quote currency a central bank stated for a euro, and the record that states it.
+type StatedFixing struct {
+	Source, Quote string
+	Day           time.Time
+	Rate          float64
+	Partition     int32
+	Offset        int64
+}
+
+// Fixings reads what the cost of a currency on a day is made of: what was said last of the dollar for a euro, and, unless it is the euro, of the currency, on the
+// newest day that has both, at most schemas.FixingDays before. No record of before or a later offset counts. There are none of a currency that no central bank
+// states a rate of.
+func (r Reader) Fixings(ctx context.Context, currency string, of time.Time, before int64) ([]StatedFixing, error) {
+	quotes := []string{schemas.USD}
+	if currency != schemas.EUR {
+		quotes = append(quotes, currency)
+	}
+	fixings, err := history.Select(ctx, r.store, `SELECT argMax(source, log_offset), quote, day, toFloat64(argMax(rate, log_offset)) AS units, argMax(log_partition, log_offset), max(log_offset)
+		FROM fixings_told WHERE base = ? AND quote IN (?) AND day > ? AND day <= ? AND log_offset < ? GROUP BY quote, day HAVING units > 0 ORDER BY day DESC, quote = ? DESC`,
+		[]any{schemas.EUR, quotes, of.UTC().AddDate(0, 0, -schemas.FixingDays-1).Format(time.DateOnly), of.UTC().Format(time.DateOnly), before, schemas.USD},
+		func(rows driver.Rows) (f StatedFixing, err error) {
+			err = rows.Scan(&f.Source, &f.Quote, &f.Day, &f.Rate, &f.Partition, &f.Offset)
+			return f, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("reading what rates of %s are made of: %w", currency, err)
+	}
+	for i := 0; i+len(quotes) <= len(fixings); i++ {
+		if whole := fixings[i : i+len(quotes)]; whole[0].Quote == schemas.USD && whole[0].Day.Equal(whole[len(whole)-1].Day) {
+			return whole, nil
+		}
+	}
+	return nil, nil
+}
+
 // PegStatistic is how well a stablecoin kept its peg.
 type PegStatistic struct {
 	CoinID string

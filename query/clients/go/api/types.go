@@ -3631,6 +3631,8 @@ type RatesSummaryEntry struct {
 type RatesSymbolBody struct {
 	// The answer
 	Data RatesSymbolRates `json:"data"`
+	// How numbers of this response were computed, if requested with explain
+	Explanations *ExplainInlined `json:"explanations,omitzero"`
 	// About this response: its rows, their age, and limits that were applied
 	Meta RatesSymbolMeta `json:"meta"`
 }

@@ -3569,6 +3569,8 @@ export interface RatesSummaryEntry {
 export interface RatesSymbolBody {
   /** The answer */
   data: RatesSymbolRates
+  /** How numbers of this response were computed, if requested with explain */
+  explanations?: ExplainInlined
   /** About this response: its rows, their age, and limits that were applied */
   meta: RatesSymbolMeta
 }

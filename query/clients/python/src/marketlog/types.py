@@ -3516,6 +3516,8 @@ class RatesSummaryEntry(TypedDict):
 class RatesSymbolBody(TypedDict):
     data: RatesSymbolRates
     """The answer"""
+    explanations: NotRequired[ExplainInlined]
+    """How numbers of this response were computed, if requested with explain"""
     meta: RatesSymbolMeta
     """About this response: its rows, their age, and limits that were applied"""
 
