@@ -24,8 +24,8 @@ import (
 // held, one that is filled and one that is written; what comes after them waits in the log.
 const (
 	sinkMaxRows  = 50_000
-	sinkMaxBytes = 16 << 20 // of records; prices with all their inputs are large
-	sinkInterval = time.Second
+	sinkMaxBytes = 16 << 20        // of records; prices with all their inputs are large
+	sinkInterval = 2 * time.Second // docs/decisions/0135
 	// sinkKept bounds what a batch may ever have had whose memory is used again although it is not full: what a start or a back-fill took is let go of.
 	sinkKept = 1 << 20
 )

@@ -16,7 +16,7 @@ import (
 // Group times: a member that was killed gives its partitions back within sessionTimeout.
 const (
 	sessionTimeout    = 6 * time.Second
-	heartbeatInterval = time.Second
+	heartbeatInterval = 2 * time.Second
 	rebalanceTimeout  = 60 * time.Second
 	// pollTimeout is how long the loop waits for records before it lets the handler do what is due, and
 	// fullTimeout the same while a partition is full: it may take more again in a moment.

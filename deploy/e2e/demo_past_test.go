@@ -151,7 +151,7 @@ func TestDemoAnswersThePastAsItWas(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// History gets a price a second or two after this process served it.
+				// History gets a price two or three seconds after this process served it.
 				if response.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
 					again = append(again, timeless(a.path, body))
 					took = append(took, time.Since(begun))

@@ -28,7 +28,7 @@ const startGCPercent = 400
 
 // embeddedGCPercent is the same afterwards, in a process that has the log in it: on a small machine a heap of twice what lives is most of what the process
 // takes, and the collector little of what it does (docs/decisions/0112).
-const embeddedGCPercent = 50
+const embeddedGCPercent = 40
 
 // boundGarbage sets it, unless the environment says otherwise.
 func boundGarbage(in *instance.Instance) {

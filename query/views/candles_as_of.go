@@ -102,7 +102,7 @@ func (s *servedCandles) at(at time.Time) (served read.ServedCandles, remembered 
 
 // AsOf returns what Read did at a past instant, of what had closed and been folded some two seconds before it at the latest, as it was then. It fails
 // with an *AgedOutError where that is not kept any more, or was replaced, and with ErrHistoryBehind where it is not kept yet, after it has waited for it for
-// four seconds.
+// six seconds.
 func (c *Candles) AsOf(ctx context.Context, coin schemas.Coin, step time.Duration, intervals int, at time.Time) ([]schemas.Candle, error) {
 	candles, err := onceKept(ctx, func() ([]schemas.Candle, error) { return c.asOf(ctx, coin, step, intervals, at) })
 	if err != nil {
@@ -469,7 +469,7 @@ func (c *Candles) readCloses(ctx context.Context, of ClosesOf, minute time.Time)
 }
 
 // ClosesServed is what closes of hours were made of at a past instant. It fails with an *AgedOutError where that is not recorded, and with ErrHistoryBehind
-// where it is not kept yet, after it has waited for it for four seconds.
+// where it is not kept yet, after it has waited for it for six seconds.
 func (c *Candles) ClosesServed(ctx context.Context, at time.Time) (ClosesOf, error) {
 	past := c.served.past
 	made, err := onceKept(ctx, func() (read.ServedCandles, error) {

@@ -102,7 +102,7 @@ func NewPastCurrencies(current *Catalog, log SourcesLog, history SourcesHistory)
 
 // At returns a snapshot of an instant that has what sources stated of currencies, of stablecoins and of fear and greed, and nothing else. It fails with an *AgedOutError where it is
 // not recorded what was served or not in the log any more, and with ErrHistoryBehind where that is not kept yet, after it has waited for it
-// for four seconds.
+// for six seconds.
 func (p *PastCurrencies) At(ctx context.Context, at time.Time) (*Snapshot, error) {
 	read, err := onceKept(ctx, func() (*eventsv1.ServedSources, error) { return p.served(ctx, at) })
 	if err != nil {

@@ -132,7 +132,7 @@ func (p *pastViews[K, V]) known(key K) (value V, held bool) {
 }
 
 // at returns what was served at an instant. It fails with an *AgedOutError where that is not recorded or not in the log any more, and with
-// ErrHistoryBehind where it is not kept yet, after it has waited for it for four seconds.
+// ErrHistoryBehind where it is not kept yet, after it has waited for it for six seconds.
 func (p *pastMinutes[T]) at(ctx context.Context, at time.Time) (value T, err error) {
 	end, err := onceKept(ctx, func() (int64, error) { return p.minute(ctx, at) })
 	if err != nil {
@@ -269,7 +269,7 @@ func NewPastYields(current *YieldStore, log PastLog, history ServedHistory) *Pas
 }
 
 // At returns the rates that counted at an instant. It fails with an *AgedOutError where the minute that was served is not recorded or not in
-// the log any more, and with ErrHistoryBehind where that is not kept yet, after it has waited for it for four seconds.
+// the log any more, and with ErrHistoryBehind where that is not kept yet, after it has waited for it for six seconds.
 func (p *PastYields) At(ctx context.Context, at time.Time) (*CurrentRates, error) {
 	snapshot, err := p.minutes.at(ctx, at)
 	if err != nil {

@@ -194,7 +194,7 @@ func (p *PegStatistics) serve(clock func() time.Time, pegs *eventsv1.ServedPegs)
 }
 
 // At returns those that were served at an instant. It fails with an *AgedOutError where that is not recorded, and with ErrHistoryBehind where it is
-// not kept yet, after it has waited for it for four seconds.
+// not kept yet, after it has waited for it for six seconds.
 func (p *PegStatistics) At(ctx context.Context, at time.Time) (PegsByCoin, error) {
 	byCoin, err := onceKept(ctx, func() (PegsByCoin, error) {
 		return whatServed(ctx, p.steps, p.history, at, serving[PegsByCoin]{

@@ -129,7 +129,7 @@ func (c *RateCharts) Tables(ctx context.Context, now time.Time) (ServedSeries, e
 const seriesInstead = "without asOf series have what is known now of the time before"
 
 // ServedAt returns the rates that counted at a past instant, and what series were read from then. It fails with an *AgedOutError where that is not recorded or not
-// in the log any more, and with ErrHistoryBehind where it is not kept yet, after it has waited for it for four seconds.
+// in the log any more, and with ErrHistoryBehind where it is not kept yet, after it has waited for it for six seconds.
 func (c *RateCharts) ServedAt(ctx context.Context, at time.Time) (*CurrentRates, ServedSeries, error) {
 	current, unstated := c.served.yields.At(ctx, at)
 	tables, unread := c.tablesAt(ctx, at)

@@ -20,11 +20,11 @@ const (
 	servedFor = 15 * time.Minute
 	// servedWhole is how many of the newest prices of a coin it remembers whole: what history may not hold yet. Most coins have one
 	// a second.
-	servedWhole = 15
-	// behindLook is how often history is asked again for a price that it does not hold yet, behindLooks times at most: sinks are a second
-	// or two after what is served, and more where the processors are busy.
+	servedWhole = 10
+	// behindLook is how often history is asked again for a price that it does not hold yet, behindLooks times at most: sinks are two or three seconds
+	// after what is served, and more where the processors are busy.
 	behindLook  = 200 * time.Millisecond
-	behindLooks = 20
+	behindLooks = 30
 )
 
 // servedList is what was served from which instant on, in the order of time. Its owner locks it.
@@ -194,13 +194,13 @@ func FaultOfParts(parts ...error) (fault error) {
 // AsOf returns the prices of coins that were served at an instant, by coin id; a coin that had none is not among them. What this
 // process remembers to have served counts before how far any had read the log by then, and that, where it is recorded, before what had
 // been written. Prices that a replay has changed since are read from the log. It fails with an *AgedOutError where not every price
-// is kept any more, and with ErrHistoryBehind where one is not kept yet, after it has waited for it for four seconds. Partition and Offset
+// is kept any more, and with ErrHistoryBehind where one is not kept yet, after it has waited for it for six seconds. Partition and Offset
 // of what was read from history are 0.
 func (b *PriceCache) AsOf(ctx context.Context, history PublishedPrices, coins []schemas.Coin, asOf time.Time) (map[string]*Entry, error) {
 	return onceKept(ctx, func() (map[string]*Entry, error) { return b.asOf(ctx, history, coins, asOf) })
 }
 
-// onceKept reads what history may not hold yet: again, for four seconds, while read fails with ErrHistoryBehind.
+// onceKept reads what history may not hold yet: again, for six seconds, while read fails with ErrHistoryBehind.
 func onceKept[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	for looks := 1; ; looks++ {
 		value, err := read()

@@ -113,10 +113,15 @@ func Open(dir string, opt Options) (*Engine, error) {
 
 // configuration is what cannot be set by an argument. A part that was merged away stays on the disk for ninety seconds: the
 // process of people's statements reads the tables' files, and one of them takes at most one. Otherwise it would go at once. A start
-// reads these parts too, thousands of them; one thread does, since prices are waiting for the processors.
+// reads these parts too, thousands of them; one thread does, since prices are waiting for the processors. Parts are merged when there are eight
+// alike, not five, and column by column from some thousand rows on: a row of prices has a thousand numbers (docs/decisions/0135).
 const configuration = `<clickhouse>
   <max_outdated_parts_loading_thread_pool_size>1</max_outdated_parts_loading_thread_pool_size>
-  <merge_tree><old_parts_lifetime>90</old_parts_lifetime></merge_tree>
+  <merge_tree>
+    <old_parts_lifetime>90</old_parts_lifetime>
+    <merge_selector_base>8</merge_selector_base>
+    <vertical_merge_algorithm_min_rows_to_activate>8192</vertical_merge_algorithm_min_rows_to_activate>
+  </merge_tree>
 </clickhouse>
 `
 
