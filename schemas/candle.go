@@ -53,8 +53,8 @@ type Candle struct {
 	Origin  Origin
 }
 
-// Equal reports that two candles are the same, whatever the form of their volume.
-func (c Candle) Equal(other Candle) bool {
+// Same reports that two candles are the same, whatever the form of their volume. As Equal it would be what go-cmp compares candles by, also where rounding is allowed for.
+func (c Candle) Same(other Candle) bool {
 	same := c.Volume.Equal(other.Volume) && c.Start.Equal(other.Start) && c.Newest.Equal(other.Newest)
 	c.Volume, c.Start, c.Newest = other.Volume, other.Start, other.Newest
 	return same && c == other

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/marketlog/marketlog/query"
+	"github.com/marketlog/marketlog/query/limits"
 	"github.com/marketlog/marketlog/query/views"
 	"github.com/marketlog/marketlog/schemas"
 )
@@ -84,7 +85,7 @@ var (
 	coinFilter    = query.CoinParam("symbol", query.Query, "ETH")
 	categoryParam = query.Param{Name: "category", Kind: query.Text, Allowed: categories, Example: schemas.RateLending, Doc: "Only this category."}
 	providerParam = query.Param{Name: "provider", Kind: query.Text, MaxLength: 64, Example: "aave-v3", Doc: "Only this provider, by slug."}
-	explainParam  = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false", Doc: "Adds the inputs of each rate and a recomputation."}
+	explainParam  = query.Param{Name: "explain", Kind: query.Flag, Essential: true, Default: "false", Class: limits.Charts, Doc: "Adds the inputs of each rate and a recomputation."}
 )
 
 // filter is what a request narrows an answer to.

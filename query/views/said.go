@@ -82,7 +82,7 @@ func (c *Candles) Unchanged(ctx context.Context, coin schemas.Coin, interval tim
 	if err != nil {
 		return c.Unknown(ctx, err)
 	}
-	if slices.EqualFunc(then, candles, schemas.Candle.Equal) {
+	if slices.EqualFunc(then, candles, schemas.Candle.Same) {
 		return nil
 	}
 	changed, err := past.PastSince(ctx, coin.ID, from, to)
