@@ -1,6 +1,10 @@
 package processors
 
-import "github.com/marketlog/marketlog/schemas"
+import (
+	"maps"
+
+	"github.com/marketlog/marketlog/schemas"
+)
 
 // EventIDs holds the event ids of the last span of log time. Each is held for that long after it was
 // last seen: counted from the first time, what a fold remembers of an id that comes again and again
@@ -10,6 +14,8 @@ type EventIDs struct {
 	ids map[schemas.EventID]int64 // when each was last seen
 	// order lists every sight of an id by log time. Many come between two clocks.
 	order []sights
+	// added counts the ids that the map got since it was made: one whose keys come and go grows to several times what those that are there need.
+	added int
 }
 
 // sights are the ids that were seen at a log time.
@@ -28,6 +34,9 @@ func (m *EventIDs) Add(id schemas.EventID, at int64) (known bool) {
 		return true
 	}
 	m.ids[id] = at
+	if !known {
+		m.added++
+	}
 	if n := len(m.order); n == 0 || m.order[n-1].at != at {
 		m.order = append(m.order, sights{at: at})
 	}
@@ -60,4 +69,9 @@ func (m *EventIDs) Forget(before int64) {
 		m.order[n].ids = nil
 	}
 	m.order = m.order[n:]
+	if m.added > 4*len(m.ids)+1000 {
+		ids := make(map[schemas.EventID]int64, len(m.ids)+len(m.ids)/8)
+		maps.Copy(ids, m.ids)
+		m.ids, m.added = ids, len(ids)
+	}
 }

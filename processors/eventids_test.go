@@ -14,6 +14,7 @@ func TestEventIDsAreKnownForASpan(t *testing.T) {
 	const span = 50
 	ids, last := NewEventIDs(), map[schemas.EventID]int64{}
 	now := int64(0)
+	made := 0
 	for step := range 20_000 {
 		if step >= 100 && r.IntN(5) == 0 { // a clock
 			begun := now > 0
@@ -24,7 +25,14 @@ func TestEventIDsAreKnownForASpan(t *testing.T) {
 					last[id] = now
 				}
 			}
+			before := ids.added
 			ids.Forget(now - span)
+			if ids.added < before {
+				made++
+			}
+			if ids.added > 4*len(ids.ids)+1000 {
+				t.Fatalf("step %d: the map of %d ids got %d", step, len(ids.ids), ids.added)
+			}
 			for id, at := range last {
 				if at < now-span {
 					delete(last, id)
@@ -42,6 +50,9 @@ func TestEventIDsAreKnownForASpan(t *testing.T) {
 			t.Fatalf("step %d at %d: %d ids are held, want %d", step, now, len(ids.ids), len(last))
 		}
 	}
+	if made < 2 {
+		t.Errorf("the map was made again %d times", made)
+	}
 }
 
 func BenchmarkEventIDs(b *testing.B) {
@@ -57,6 +68,7 @@ func BenchmarkEventIDs(b *testing.B) {
 		}
 	}
 	at := int64(clocks)
+	b.ReportAllocs()
 	for b.Loop() {
 		if n++; n%perClock == 0 {
 			at++

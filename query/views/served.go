@@ -47,7 +47,7 @@ func (l servedList[T]) at(at time.Time) (value T, remembered bool) {
 // add remembers what is served from an instant on, and forgets what was served longer ago than keep: by halves, so that each is moved once.
 func (l *servedList[T]) add(from int64, value T, keep time.Duration) {
 	list := *l
-	if old := sort.Search(len(list), func(i int) bool { return list[i].from >= from-int64(keep) }); old > 1 && old > len(list)/2 {
+	if old := sort.Search(len(list), func(i int) bool { return list[i].from >= from-int64(keep) }); old > 1 && old > len(list)/4 {
 		list = append(list[:0], list[old-1:]...)
 	}
 	*l = append(list, servedFrom[T]{from, value})
@@ -112,8 +112,8 @@ func (t *servedPrices) note(e *Entry) {
 		list[n-1].Entry = e // the same price again, from the log instead of history
 		return
 	}
-	// Forgotten by halves, so that each price is moved once.
-	if old := sort.Search(len(list), func(i int) bool { return list[i].From >= now-int64(servedFor) }); old > 1 && old > len(list)/2 {
+	// Forgotten by quarters, so that each price is moved three times.
+	if old := sort.Search(len(list), func(i int) bool { return list[i].From >= now-int64(servedFor) }); old > 1 && old > len(list)/4 {
 		list = append(list[:0], list[old-1:]...)
 	}
 	*slot = append(list, ServedPrice{From: now, Second: e.Price.Time, Latest: e.Latest.Time, Entry: e})
