@@ -110,12 +110,18 @@ func (r *Request) HistoryIntervals(intervals int, step time.Duration, param stri
 	return most
 }
 
-// HistoryFromAsOf is HistoryFrom of an answer as of an instant: what the plan allowed then, as far as it still does now, by whole days.
-func (r *Request) HistoryFromAsOf(from time.Time, param string, at time.Time) time.Time {
+// OldestAsOf is from when on the caller's plan lets an answer as of an instant reach: what it allowed then, as far as it still does now, by whole days.
+func (r *Request) OldestAsOf(at time.Time) time.Time {
 	oldest := at.UTC().AddDate(0, 0, -r.Plan.HistoryDays)
 	if now := r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays).Truncate(24 * time.Hour); oldest.Before(now) {
-		oldest = now
+		return now
 	}
+	return oldest
+}
+
+// HistoryFromAsOf is HistoryFrom of an answer as of an instant.
+func (r *Request) HistoryFromAsOf(from time.Time, param string, at time.Time) time.Time {
+	oldest := r.OldestAsOf(at)
 	if !from.Before(oldest) {
 		return from
 	}

@@ -110,11 +110,11 @@ func replayed() []string {
 
 func (u *Unit) list(ctx context.Context, r *query.Request) (query.Answer, error) {
 	filter := views.RestatementFilter{View: strings.ToLower(r.Text("replay")), Since: r.Now.UTC().AddDate(0, 0, -r.Plan.HistoryDays), Until: r.Now}
+	if at, past := r.Time("asOf"); past {
+		filter.Since, filter.Until, filter.Recorded = r.OldestAsOf(at), at, at.Add(-query.RecordedFor)
+	}
 	if since, given := r.Time("since"); given {
 		filter.Since = since
-	}
-	if at, past := r.Time("asOf"); past {
-		filter.Until, filter.Recorded = at, at.Add(-query.RecordedFor)
 	}
 	if until, given := r.Time("until"); given && (until.Before(filter.Until) || filter.Recorded.IsZero()) {
 		filter.Until = until
