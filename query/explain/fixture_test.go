@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -236,12 +237,10 @@ func (w *fixture) close(at int64) {
 			w.ranked = append(w.ranked, schemas.NewStanding(row, nil))
 		}
 	}
-	slices.SortFunc(w.ranked, func(a, b schemas.Standing) int {
-		if a.MarketCap != b.MarketCap {
-			return int(max(min(b.MarketCap-a.MarketCap, 1), -1))
-		}
-		return strings.Compare(a.Row.CoinId, b.Row.CoinId)
+	slices.SortFunc(w.ranked, func(a, b schemas.Standing) int { // NaN, of those without a market cap, comes last
+		return cmp.Or(cmp.Compare(b.MarketCap, a.MarketCap), strings.Compare(a.Row.CoinId, b.Row.CoinId))
 	})
+	unranked := slices.IndexFunc(w.ranked, func(s schemas.Standing) bool { return !s.Ranked() })
 	index := uint32(0)
 	emit := func(key string, rec *eventsv1.MarketRecord) {
 		rec.Mark = &eventsv1.Mark{LogicVersion: 1, Offset: at, Index: index}
@@ -251,7 +250,9 @@ func (w *fixture) close(at int64) {
 	}
 	for i := range w.ranked {
 		row := w.ranked[i].Row
-		row.Rank = uint32(i + 1)
+		if unranked < 0 || i < unranked {
+			row.Rank = uint32(i + 1)
+		}
 		coin := row.CoinId
 		before := w.rows[coin]
 		same := before != nil && proto.Equal(withoutTime(before), withoutTime(row))
@@ -265,6 +266,9 @@ func (w *fixture) close(at int64) {
 		}
 		w.rows[coin] = row
 		emit(coin, rec)
+	}
+	if unranked >= 0 {
+		w.ranked = w.ranked[:unranked]
 	}
 	summary := schemas.NewSummary(at, w.ranked, 0)
 	w.totalCap = summary.TotalMarketCap
