@@ -10,7 +10,7 @@ import (
 
 const (
 	// identifyEvery is how often the hub looks whether the view of the log was replaced.
-	identifyEvery = 5 * time.Second
+	identifyEvery = 10 * time.Second
 	// fillSeconds is how much of the log before the start is read into memory, for all who come back after a restart at once.
 	fillSeconds = 300
 	// fillSpan is how many seconds of it are read at a time.

@@ -297,12 +297,10 @@ type ServedSeries struct {
 
 // YieldsWritten reads before which offsets of rates.v1 and of rates.raw.v1 the tables have all records; 0 for none.
 func (r Reader) YieldsWritten(ctx context.Context) (folded, raw int64, err error) {
-	for topic, next := range map[string]*int64{schemas.TopicRates: &folded, schemas.TopicRatesRaw: &raw} {
-		progress, err := r.store.Progress(ctx, topic, 0)
-		if err != nil {
-			return 0, 0, err
-		}
-		*next = progress[0].Next
+	row := r.store.Conn().QueryRow(ctx, `SELECT toInt64(maxIf(next_offset, sink = ?)), toInt64(maxIf(next_offset, sink = ?)) FROM ledger FINAL
+		WHERE sink IN (?, ?) AND generation = 0 AND log_partition = 0`, schemas.TopicRates, schemas.TopicRatesRaw, schemas.TopicRates, schemas.TopicRatesRaw)
+	if err := row.Scan(&folded, &raw); err != nil {
+		return 0, 0, fmt.Errorf("reading how far the tables of yields are: %w", history.Unavailable(err))
 	}
 	return folded, raw, nil
 }
