@@ -17,7 +17,7 @@ var slow = map[string][]string{
 		"TestOwnBackfillIsEndedLikeAnother", "TestStartReadsWhatChartsShow", "TestVenueThatIsDownDelaysNoStart",
 	},
 	"deploy/e2e": {
-		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoPublishesNothingBeforeItHappened", "TestDemoServesTheClients", "TestDemoServesTheExamples", "TestDemoSuitsDBT", "TestDemoWithstandsSchemathesis", "TestImages",
+		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoPublishesNothingBeforeItHappened", "TestDemoServesTheClients", "TestDemoHasAShellForStatements", "TestDemoChartsAreTheSameLater", "TestDemoServesTheExamples", "TestDemoSuitsDBT", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoAnswersAsTheDocumentShows", "TestDemoAnswersPeopleWhoKnowNoDirectoryAndNoKey", "TestDemoAnswersThePastAsItWas", "TestDemoGoesOnBesideStatements",
 		"TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestRecordingsRunEndToEnd",
 		"TestAcceleratedRunStaysWithinItsBudgets", "TestReplayEqualsAnAcceleratedRunWithFaults",
@@ -43,14 +43,21 @@ var slow = map[string][]string{
 		"TestKilledReplayIsTakenUpOrGivenUp", "TestReplaysOfTheSameLogAgree", "TestRestartedFoldsWriteWhatUninterruptedOnesWrite",
 		"TestRowsGoIntoTheTablesOfAReplayWhileItsControlsRequireIt", "TestRowsOlderThanTheLogAreCarriedOver", "TestSinksShareOneWriteOfTheLedger", "TestSwapUnderWritesLosesNothing",
 		"TestThePastIsFoldedByWhicheverProcessLives",
-		"TestVerifyFindsExactlyWhatWasTamperedWith", "TestDuplicatesChangeNothing", "TestOutputsDoNotDependOnBatches",
+		"TestVerifyFindsExactlyWhatWasTamperedWith", "TestWhatSourcesStateOtherwiseIsRecordedOnce", "TestDuplicatesChangeNothing", "TestOutputsDoNotDependOnBatches",
 		"TestWhatAReplayChangesIsRecordedOnce",
 	},
 	"producers":                  {"TestAdaptersReadTheSimulator"},
 	"producers/outbox":           {"TestBrokerAwayLosesNothing", "TestKilledWriterLosesNothingAcknowledged"},
 	"producers/simulator/venues": {"TestFramesLookLikeRecordedOnes"},
+	"query/charts":               {"TestChartsAsOfAnInstantAreThoseThatWereAnswered", "TestEndsOfChartsAsTheyWereServed"},
+	"query/coins":                {"TestAnswersAsOfBeforeAReplayAreThoseThatWereGiven", "TestCoinsAsTheyWereServed"},
+	"query/explain":              {"TestChartsOfRatesAreReproduced", "TestReportedPastOfRatesIsReproduced", "TestStatsOfRatesAreReproduced"},
+	"query/globalstats":          {"TestMoversAndFearGreedAsTheyWereServed", "TestSeriesAsTheyWereAnswered"},
+	"query/providers":            {"TestProvidersAsTheyWereServed"},
+	"query/stablecoins":          {"TestStabilityOfPegsAsItWasServed"},
 	"query/limits":               {"TestAdmissionOverRedis"},
 	"query/pages":                {"TestScriptsAreBuiltOfTheirSources"},
+	"query/rates":                {"TestSeriesOfYieldsAsTheyWereServed"},
 	"stream/archive":             {"TestABadWayToABucketLosesNothing"},
 	"stream/history":             {"TestACompleteCandleStays", "TestBackfilledCandlesReadAsTheirScripts", "TestInsertingAgainChangesNothing", "TestInterruptedMigrationIsMadeAgain", "TestTablesOfLongPartitionsAreRepartitioned", "TestThePastIsFoldedExactly"},
 	"stream/streamtest":          {"TestKilledKafkaKeepsWhatWasAcknowledged"},
@@ -90,8 +97,8 @@ var unraced = map[string][]string{
 
 // longest are the packages whose tests take longest, the longest first, by the table that the gate prints.
 var longest = []string{
-	"deploy/e2e", "deploy/chaos", "processors", "deploy/cli", "stream/history", "deploy/embedded", "producers/simulator/venues",
-	"deploy/embedded/engine", "deploy/embedded/sqlport",
+	"deploy/e2e", "deploy/chaos", "query/explain", "processors", "query/charts", "deploy/cli", "stream/history", "query/coins", "query/globalstats", "deploy/embedded/engine",
+	"query/stablecoins", "query/rates", "deploy/embedded", "producers/simulator/venues", "deploy/embedded/sqlport",
 }
 
 // killTest is slow, and runs with a few kills in the quick stage besides.
