@@ -17,7 +17,7 @@ var slow = map[string][]string{
 		"TestOwnBackfillIsEndedLikeAnother", "TestStartReadsWhatChartsShow", "TestVenueThatIsDownDelaysNoStart",
 	},
 	"deploy/e2e": {
-		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoPublishesNothingBeforeItHappened", "TestDemoServesTheClients", "TestDemoHasAShellForStatements", "TestDemoChartsAreTheSameLater", "TestDemoServesTheExamples", "TestDemoSuitsDBT", "TestDemoWithstandsSchemathesis", "TestImages",
+		"TestAddedFoldRunsFromLogToReplay", "TestDamagesOfADemoAreMended", "TestDemoDocumentSuitsTools", "TestDemoPagesInABrowser", "TestDemoPublishesNothingBeforeItHappened", "TestDemoServesTheClients", "TestDemoHasAShellForStatements", "TestDemoExplainsEveryNumber", "TestDemoChartsAreTheSameLater", "TestDemoServesTheExamples", "TestDemoSuitsDBT", "TestDemoWithstandsSchemathesis", "TestImages",
 		"TestDemoAnswersAsTheDocumentShows", "TestDemoAnswersPeopleWhoKnowNoDirectoryAndNoKey", "TestDemoAnswersThePastAsItWas", "TestDemoGoesOnBesideStatements",
 		"TestMergedRecordingsAgreeWithAnIndependentCalculation", "TestRecordingsRunEndToEnd",
 		"TestAcceleratedRunStaysWithinItsBudgets", "TestReplayEqualsAnAcceleratedRunWithFaults",
@@ -51,7 +51,7 @@ var slow = map[string][]string{
 	"producers/simulator/venues": {"TestFramesLookLikeRecordedOnes"},
 	"query/charts":               {"TestChartsAsOfAnInstantAreThoseThatWereAnswered", "TestEndsOfChartsAsTheyWereServed"},
 	"query/coins":                {"TestAnswersAsOfBeforeAReplayAreThoseThatWereGiven", "TestCoinsAsTheyWereServed"},
-	"query/explain":              {"TestChartsOfRatesAreReproduced", "TestReportedPastOfRatesIsReproduced", "TestStatsOfRatesAreReproduced"},
+	"query/explain":              {"TestChartsOfRatesAreReproduced", "TestPastRatesAreReproduced", "TestReportedPastOfRatesIsReproduced", "TestStatsOfRatesAreReproduced"},
 	"query/globalstats":          {"TestMoversAndFearGreedAsTheyWereServed", "TestSeriesAsTheyWereAnswered"},
 	"query/providers":            {"TestProvidersAsTheyWereServed"},
 	"query/stablecoins":          {"TestStabilityOfPegsAsItWasServed"},

@@ -19,7 +19,7 @@ import (
 const (
 	killsVariable = "MARKETLOG_KILLS"
 
-	quickKills = "3"
+	quickKills = "2"
 	slowKills  = "10"
 )
 
