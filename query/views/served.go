@@ -44,7 +44,7 @@ func (l servedList[T]) at(at time.Time) (value T, remembered bool) {
 	return l[i-1].value, true
 }
 
-// add remembers what is served from an instant on, and forgets what was served longer ago than keep: by halves, so that each is moved once.
+// add remembers what is served from an instant on, and forgets what was served longer ago than keep: by quarters, so that each is moved three times.
 func (l *servedList[T]) add(from int64, value T, keep time.Duration) {
 	list := *l
 	if old := sort.Search(len(list), func(i int) bool { return list[i].from >= from-int64(keep) }); old > 1 && old > len(list)/4 {
